@@ -108,7 +108,7 @@ pub mod prelude {
     pub use crate::simulation::{
         BlockAccessError, BlockBody, BlockTick, BlockTypes, BodySystems, BodyVelocity, CharacterController,
         EntityIndex, EntityMoved, Grounded, Intent, Moving, Player, Position, Post, Received, RegionBlocks, RegionInfo,
-        RegionMessage, RegionRandom, RegionResource, RegionSystems, RegionTick, Returned, StableId, TimeOfDay,
+        RegionMessage, RegionRandom, RegionResource, RegionTick, Returned, StableId, TimeOfDay,
         Undeliverable, Viewer,
     };
     pub use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};

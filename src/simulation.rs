@@ -4,7 +4,7 @@
 //! region thread with an inbox, runs one tick, and returns to the coordinator with an outbox:
 //!
 //! 1. `receive`: inserts loaded columns and entities, applies edits and delivers letters;
-//! 2. [`RegionMain`]: runs the game's schedules, [`RegionTick`] among them;
+//! 2. `TickSchedules`: runs the game's schedules, [`RegionTick`] among them;
 //! 3. `send`: puts changed chunks, entities that left the region, evicted columns, mirrored components and everything to be
 //!    saved into the outbox.
 //!
@@ -55,7 +55,7 @@ pub use player::{LoggedOut, Player};
 pub use position::{Position, Viewer};
 pub use post::{ColumnReady, Post};
 pub use random::{RegionRandom, SplitMix64};
-pub use template::{BlockTypes, RegionMain, RegionSystems, RegionTick};
+pub use template::{BlockTypes, RegionTick};
 pub use template_error::RegionTemplateError;
 pub use time_of_day::TimeOfDay;
 pub use travel::entities::{EntityIndex, EntityMoved, MoveCause, Moving, StableId};
@@ -72,7 +72,7 @@ pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedCo
 pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
 pub(crate) use columns::light::{LightRules, RegionLight, light_alone};
 pub(crate) use ground::{add_falling_blocks, add_growth, add_liquids};
-pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, Traveller};
+pub(crate) use inbox_outbox::{Inbox, MirrorUpdate, Outbox, RegionNumbers, Traveller};
 pub(crate) use letter::{Letter, Stamp};
 pub(crate) use position::ViewerRadii;
 pub(crate) use post::{register_message, schedule};

@@ -13,13 +13,14 @@ use crate::space::DimensionId;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use rustc_hash::FxHashMap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::mem;
 use std::time::Duration;
 
 /// A region that is away: on a region thread, or waiting for a split to end.
 pub struct Running {
-    pub slot: RegionSlot,
+    pub slot: Box<RegionSlot>,
     pub is_tick: bool,
     /// The saving round for which it hands out its unsaved changes.
     pub saves: Option<u64>,
@@ -32,7 +33,7 @@ pub struct Running {
 }
 
 impl Running {
-    pub fn waiting(slot: RegionSlot) -> Self {
+    pub fn waiting(slot: Box<RegionSlot>) -> Self {
         Self { slot, is_tick: false, saves: None, parts: Vec::new(), told: 0, load: 0 }
     }
 }
@@ -44,19 +45,29 @@ pub struct Deadlines {
     assignments: u64,
     /// The load of all tasks that run or wait on the region threads.
     pub load: usize,
+    /// The load when tasks were last handed to the threads.
+    load_at_hand_over: usize,
     pub running: AwayRegions,
     /// Regions that are due and wait for a coupled region that is still in its last tick.
     pub held: Vec<(DimensionId, RegionId)>,
     /// Jobs that are about to go to the region threads.
-    jobs: Vec<SyncCell<RegionJob>>,
+    jobs: Jobs,
     /// Regions to halt once they are back, and restarts that were ordered after that.
     pub to_halt: Vec<ControlRegion>,
     /// The largest part of its period that a region took for a tick, since the last call of `take_slowest`.
     slowest: f64,
 }
 
+struct Jobs(SyncCell<VecDeque<RegionJob>>);
+
+impl Default for Jobs {
+    fn default() -> Self {
+        Self(SyncCell::new(VecDeque::new()))
+    }
+}
+
 /// Regions that are away, by dimension and id.
-pub type AwayRegions = BTreeMap<(DimensionId, RegionId), Running>;
+pub type AwayRegions = FxHashMap<(DimensionId, RegionId), Running>;
 
 impl Deadlines {
     /// Plans a region. An entry that no longer matches the region's deadline is skipped when it comes up.
@@ -67,13 +78,20 @@ impl Deadlines {
     /// The slot of a region, away or not.
     pub fn slot<'a>(&'a self, dimension: &'a Dimension, region: RegionId) -> Option<&'a RegionSlot> {
         let away = self.running.get(&(dimension.id, region)).map(|running| &running.slot);
-        away.or_else(|| dimension.regionizer.data(region))
+        away.or_else(|| dimension.regionizer.data(region)).map(AsRef::as_ref)
     }
 
     /// The slot of a region, away or not, for changes.
     pub fn slot_mut<'a>(&'a mut self, dimension: &'a mut Dimension, region: RegionId) -> Option<&'a mut RegionSlot> {
         let away = self.running.get_mut(&(dimension.id, region)).map(|running| &mut running.slot);
-        away.or_else(|| dimension.regionizer.data_mut(region))
+        away.or_else(|| dimension.regionizer.data_mut(region)).map(AsMut::as_mut)
+    }
+
+    /// The regions that are away, in order.
+    pub fn away(&self) -> Vec<(DimensionId, RegionId)> {
+        let mut away: Vec<_> = self.running.keys().copied().collect();
+        away.sort_unstable();
+        away
     }
 
     pub fn next_assignment(&mut self) -> u64 {
@@ -92,7 +110,15 @@ impl Deadlines {
 
     /// Hands the prepared jobs to the region threads.
     pub fn hand_over(&mut self, threads: &Threads) {
-        self.jobs.drain(..).for_each(|job| threads.regions.run(SyncCell::to_inner(job)));
+        self.load_at_hand_over = self.load;
+        if !self.jobs.0.get().is_empty() {
+            threads.regions.run(self.jobs.0.get());
+        }
+    }
+
+    /// Returns `true` if as much is prepared as one full tick: a full tick goes to its thread at once, short ones many at a time.
+    pub fn is_ready_to_hand_over(&self) -> bool {
+        self.load.saturating_sub(self.load_at_hand_over) >= FULL_LOAD
     }
 
     /// Takes the region's worlds and inbox for a region thread.
@@ -116,28 +142,32 @@ impl Deadlines {
         running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
         self.load += running.load;
         self.running.insert((dimension.id, region), running);
-        let (ground, time_of_day) = (dimension.ground.clone(), dimension.time.time_of_day);
         let Parked { worlds, inbox } = parked;
-        Assignment { region, ground, worlds, inbox, task, number, clock, time_of_day, progress }
+        let ground = worlds.is_empty().then(|| dimension.ground.clone());
+        let (dimension, time_of_day) = (dimension.id, dimension.time.time_of_day);
+        Assignment { dimension, region, ground, worlds, inbox, task, number, clock, time_of_day, progress }
     }
 
     /// Begins a task for a region thread.
     pub fn begin(&mut self, dimension: &Dimension, region: RegionId, running: Running, task: Task, saves: &mut Saves) {
         let assignment = self.assign(dimension, region, running, task, saves);
-        self.jobs.push(SyncCell::new([assignment].into()));
+        self.jobs.0.get().push_back(assignment.into());
     }
 
     /// Begins a task without a tick. Messages and closures wait for the region's next tick.
     pub fn begin_idle(&mut self, dimension: &mut Dimension, region: RegionId, task: Task, saves: &mut Saves) {
         let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
         let letters: Vec<Letter> = match task {
-            Task::Save => mem::take(&mut slot.parked.get().inbox.letters),
-            _ => Vec::new(),
-        };
+            Task::Save => slot.parked.get().inbox.as_mut().map(|inbox| mem::take(&mut inbox.letters)),
+            _ => None,
+        }
+        .unwrap_or_default();
         let running = Running { saves: saves.wants(dimension.id, region), ..Running::waiting(slot) };
         self.begin(dimension, region, running, task, saves);
-        // No other letters can have arrived in between.
-        dimension.inbox(region).letters.extend(letters);
+        if !letters.is_empty() {
+            // No other letters can have arrived in between.
+            dimension.inbox(region).letters.extend(letters);
+        }
     }
 
     /// The due region with the earliest deadline.
@@ -182,6 +212,11 @@ impl Deadlines {
         is_lockstep: bool,
         (id, region): (DimensionId, RegionId),
     ) {
+        if couplings.places.is_empty() {
+            let open = dimensions.open.get_mut(&id);
+            let begun = open.and_then(|dimension| self.begin_tick(dimension, region, saves));
+            return self.jobs.0.get().extend(begun.map(RegionJob::from));
+        }
         let mut group = couplings.group(dimensions, id, region);
         group.retain(|(other_id, other)| {
             let Some(open) = dimensions.open.get(other_id) else { return false };
@@ -191,9 +226,10 @@ impl Deadlines {
             (*other_id, *other) == (id, region) || is_lockstep || slot.due <= open.real_now.saturating_add(early)
         });
         let begin = |(id, region)| self.begin_tick(dimensions.open.get_mut(&id)?, region, saves);
-        let job: RegionJob = group.into_iter().filter_map(begin).collect();
-        if !job.is_empty() {
-            self.jobs.push(SyncCell::new(job));
+        let mut begun = group.into_iter().filter_map(begin);
+        if let Some(first) = begun.next() {
+            let coupled = begun.collect();
+            self.jobs.0.get().push_back(RegionJob { first, coupled });
         }
     }
 

@@ -74,7 +74,7 @@ pub struct Dimensions {
 impl Dimensions {
     /// The slot of a region that is not away.
     pub fn slot(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
-        self.open.get(&dimension)?.regionizer.data(region)
+        self.open.get(&dimension)?.regionizer.data(region).map(AsRef::as_ref)
     }
 
     /// All regions, in order.
@@ -104,7 +104,7 @@ impl Dimensions {
 pub struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
-    pub regionizer: Regionizer<RegionSlot>,
+    pub regionizer: Regionizer<Box<RegionSlot>>,
     /// Columns that are loaded or in flight. Held columns that must be generated first are claimed.
     pub resident: DistanceGraph,
     /// Columns in the store, including the pending save. Columns that are being generated are claimed; failed columns too, until
@@ -236,7 +236,7 @@ impl Dimension {
     /// A dimension without stored or loaded columns.
     fn new(
         spec: DimensionSpec,
-        regionizer: Regionizer<RegionSlot>,
+        regionizer: Regionizer<Box<RegionSlot>>,
         ground: ColumnSource,
         config: &Settings,
         store: Arc<WorldStore>,

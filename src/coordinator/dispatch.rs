@@ -75,8 +75,11 @@ pub fn dispatch(
             true => deadlines.held.push(region),
             false => deadlines.begin_group(dimensions, &couplings, &mut saves, false, region),
         }
-        deadlines.hand_over(&threads);
+        if deadlines.is_ready_to_hand_over() {
+            deadlines.hand_over(&threads);
+        }
     }
+    deadlines.hand_over(&threads);
 }
 
 /// The time until which a region counts as not idle: it is idle if its next tick is later, on the coordinator's clock. In
@@ -107,8 +110,10 @@ pub fn tend_idle(
             if !slot.is_idle(&dimension.time, soon) {
                 continue;
             }
-            let Parked { worlds, inbox: Inbox { columns, evict, cut, .. } } = slot.parked.get();
-            let has_work = !columns.is_empty() || !evict.is_empty() || !cut.is_empty() || worlds.len() > 1;
+            let Parked { worlds, inbox } = slot.parked.get();
+            let brings_work =
+                |inbox: &Inbox| !inbox.columns.is_empty() || !inbox.evict.is_empty() || !inbox.cut.is_empty();
+            let has_work = worlds.len() > 1 || inbox.as_deref().is_some_and(brings_work);
             let has_world = !worlds.is_empty();
             let is_due = saves.is_due(&mut slot.save_due, (*id, region), clock.now);
             let is_asked = is_due || saves.wants(*id, region).is_some();
@@ -128,8 +133,8 @@ pub fn finish_lockstep(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     loop {
         // Once all are back, they end in an order that is always the same.
         let begun = world.deadlines.running.values().filter(|running| running.load > 0).count();
-        let mut done = mem::take(inbound.tasks.get());
-        done.extend(world.threads.regions.wait_for(begun.saturating_sub(done.len())));
+        let done = inbound.tasks.get();
+        world.threads.regions.wait_for(begun.saturating_sub(done.len()), done);
         if done.is_empty() {
             break;
         }

@@ -102,7 +102,7 @@ impl Inbound {
     fn push(&mut self, event: Event) {
         match event {
             Event::Do(work) => self.work.get().push(work),
-            Event::TasksDone(done) => self.tasks.get().extend(done.take()),
+            Event::TasksDone(done) => done.take(self.tasks.get()),
             Event::ColumnsReady(ready) => self.columns.push(ready),
             Event::Committed(commit) => self.commits.push(*commit),
             Event::Shutdown => self.is_shutting_down = true,

@@ -59,7 +59,8 @@ pub fn watch(
     mut publisher: ResMut<Publisher>,
 ) {
     let limit = config.faults.watchdog_limit.max(Duration::from_millis(1));
-    for (&(id, region), running) in &mut deadlines.running {
+    for (id, region) in deadlines.away() {
+        let Some(running) = deadlines.running.get_mut(&(id, region)) else { continue };
         let running_for = running.slot.progress.running_for();
         let limits = u32::try_from(running_for.as_nanos() / limit.as_nanos()).unwrap_or(u32::MAX);
         if limits <= running.told {
@@ -86,8 +87,9 @@ impl Surroundings<'_> {
         region: RegionId,
         slot: &mut RegionSlot,
         parts: &[RegionId],
-        Fault { fault, payload, salvage }: Fault,
+        fallen: Fault,
     ) -> Vec<(RegionId, Inbox)> {
+        let Fault { fault, payload, salvage } = fallen;
         let Salvage { worlds, mut inbox, undelivered, columns, viewers, outbox } = *salvage;
         let mut edits = mem::take(&mut inbox.edits);
         let mut whole = Vec::new();
@@ -176,10 +178,11 @@ impl Surroundings<'_> {
             for mut world in parked.worlds {
                 salvage.append(world.salvage(region));
             }
-            dimension.waiting.get().entry(region).or_default().append(parked.inbox);
+            let waiting = dimension.waiting.get().entry(region).or_default();
+            parked.inbox.into_iter().for_each(|inbox| waiting.append(*inbox));
             self.deadlines.running.insert((id, region), Running::waiting(slot));
             let (fault, salvage) = (RegionFault::new("by order"), Box::new(salvage));
-            let outcome = Err(Fault { fault, payload: None, salvage });
+            let outcome = Err(Box::new(Fault { fault, payload: None, salvage }));
             self.finish(TaskDone { dimension: id, region, took: Duration::ZERO, outcome });
         }
     }
@@ -195,7 +198,7 @@ impl Dimension {
             column.is_some_and(|column| self.regionizer.region_at(column) != Some(region))
         };
         let elsewhere: Vec<_> = inbox.letters.extract_if(.., elsewhere).collect();
-        slot.parked.get().inbox.append(inbox);
+        slot.parked.get().inbox().append(inbox);
         elsewhere
     }
 
@@ -301,10 +304,10 @@ impl Dimension {
             saves.request_commit();
             return false;
         }
-        let mut astray = slot.parked.get().inbox.split_off(|waited| waited == column);
+        let mut astray = slot.parked.get().inbox().split_off(|waited| waited == column);
         if is_last {
             // The region goes with its last column.
-            astray.letters.append(&mut slot.parked.get().inbox.letters);
+            astray.letters.append(&mut slot.parked.get().inbox().letters);
         }
         self.forget(column, publisher);
         // A new region here begins from the store.

@@ -4,7 +4,7 @@ use super::clocks::clock::DimensionTime;
 use crate::coordinator::fault::region_fault::RegionFault;
 use crate::coordinator::statistics::history::TickHistory;
 use crate::region::{RegionData, RegionId, RegionPart};
-use crate::simulation::{Inbox, RegionWorld, TaskProgress};
+use crate::simulation::{Inbox, RegionNumbers, RegionWorld, TaskProgress};
 use crate::space::SectionPos;
 use bevy::platform::cell::SyncCell;
 use rustc_hash::FxHashSet;
@@ -30,9 +30,7 @@ pub struct RegionSlot {
     pub history: TickHistory,
     /// The part of its period that a tick takes, averaged over the last ticks.
     tick_share: f64,
-    pub columns: usize,
-    pub entities: usize,
-    pub viewers: usize,
+    pub numbers: RegionNumbers,
     /// The current activity of its task, set by the region thread.
     pub progress: Arc<TaskProgress>,
     /// Its sections, sorted; cached until they change.
@@ -40,11 +38,21 @@ pub struct RegionSlot {
 }
 
 impl Parked {
+    /// Its inbox.
+    pub fn inbox(&mut self) -> &mut Inbox {
+        self.inbox.get_or_insert_default()
+    }
+
+    /// Takes what is in its inbox.
+    pub fn take_inbox(&mut self) -> Inbox {
+        self.inbox.take().map(|inbox| *inbox).unwrap_or_default()
+    }
+
     /// The sections that the world knows as its own, or will know when it is made.
     fn sections(&mut self) -> &mut FxHashSet<SectionPos> {
         match self.worlds.first_mut() {
             Some(world) => world.sections(),
-            None => &mut self.inbox.sections,
+            None => &mut self.inbox.get_or_insert_default().sections,
         }
     }
 }
@@ -146,7 +154,8 @@ impl RegionSlot {
 pub struct Parked {
     /// Its world, if it has one, followed by those of regions that merged into it; its next task absorbs them.
     pub worlds: Vec<RegionWorld>,
-    pub inbox: Inbox,
+    /// `None` if it is empty.
+    pub inbox: Option<Box<Inbox>>,
 }
 
 impl RegionData for RegionSlot {
@@ -162,9 +171,7 @@ impl RegionData for RegionSlot {
             halted: None,
             history: TickHistory::default(),
             tick_share: 0.0,
-            columns: 0,
-            entities: 0,
-            viewers: 0,
+            numbers: RegionNumbers::default(),
             progress: Arc::default(),
             listed_sections: None,
         }
@@ -176,7 +183,9 @@ impl RegionData for RegionSlot {
         self.listed_sections = None;
         let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
         own.worlds.extend(absorbed.worlds);
-        own.inbox.append(absorbed.inbox);
+        if let Some(inbox) = absorbed.inbox {
+            own.inbox().append(*inbox);
+        }
         self.due = self.due.max(other.due);
         // The surviving region saves the other's unsaved changes.
         self.save_due = [self.save_due, other.save_due].into_iter().flatten().min();
@@ -192,9 +201,9 @@ impl RegionData for RegionSlot {
             (Some(halted), Some(_)) => Some(halted),
             (one, other) => one.or(other).filter(|halted| halted.holds_others),
         };
-        self.columns += other.columns;
-        self.entities += other.entities;
-        self.viewers += other.viewers;
+        self.numbers.columns += other.numbers.columns;
+        self.numbers.entities += other.numbers.entities;
+        self.numbers.viewers += other.numbers.viewers;
         if self.history.ticks() == 0 {
             self.history = other.history;
         }
@@ -204,13 +213,13 @@ impl RegionData for RegionSlot {
     fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
         self.listed_sections = None;
         // The region thread divides the sections of the world itself.
-        let inbox = &mut self.parked.get().inbox;
+        let inbox = self.parked.get().inbox();
         for section in parts.iter().flat_map(|part| &part.sections) {
             inbox.sections.remove(section);
         }
         self.parts = parts.to_vec();
         let part = |part: &RegionPart| Self {
-            parked: SyncCell::new(Parked { inbox: part_inbox(part), worlds: Vec::new() }),
+            parked: SyncCell::new(Parked { inbox: Some(Box::new(part_inbox(part))), worlds: Vec::new() }),
             due: self.due,
             save_due: self.save_due,
             control: self.control.clone(),
@@ -231,7 +240,8 @@ impl RegionData for RegionSlot {
     fn shrink(&mut self, sections: &[SectionPos]) {
         self.listed_sections = None;
         let Parked { worlds, inbox } = self.parked.get();
-        for known in worlds.iter_mut().map(|world| world.sections()).chain([&mut inbox.sections]) {
+        let inbox = inbox.as_mut().map(|inbox| &mut inbox.sections);
+        for known in worlds.iter_mut().map(|world| world.sections()).chain(inbox) {
             for section in sections {
                 known.remove(section);
             }

@@ -1,37 +1,36 @@
 //! The tasks that a region thread runs in a region world.
 
-use super::columns::blocks::RegionColumns;
 use super::columns::column_source::ColumnSource;
 use super::columns::work::work;
-use super::inbox_outbox::{Inbox, Outbox};
-use super::info::RegionInfo;
-use super::random::{RegionRandom, SplitMix64};
-use super::receive::receive;
+use super::inbox_outbox::{Inbox, Outbox, RegionNumbers};
+use super::random::SplitMix64;
+use super::receive::{deliver, receive};
 use super::salvage::Salvage;
-use super::schedules::set_executors;
 use super::send::send;
 use super::task_progress::{TaskProgress, TaskStep};
 use super::template::RegionTemplate;
 use super::template_error::RegionTemplateError;
-use super::time_of_day::ClockedTimeOfDay;
-use super::travel::entities::EntityIndex;
+use super::time_of_day::{ClockedTimeOfDay, TimeOfDay};
 use super::travel::merge_split::{absorb, split};
-use super::world::RegionWorld;
+use super::world::{Begin, RegionContents, RegionWorld, get};
 use crate::region::{RegionId, RegionPart};
+use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::{mem, sync::Arc, time::Duration};
 
 /// A region world and its task. It goes to a region thread and returns with an [`Outbox`].
 pub struct Assignment {
+    /// The dimension.
+    pub dimension: DimensionId,
     /// The region.
     pub region: RegionId,
-    /// The source of the region's columns.
-    pub ground: Arc<ColumnSource>,
+    /// The source of the region's columns; `None` if the region has a world, which knows it.
+    pub ground: Option<Arc<ColumnSource>>,
     /// The region's world, made on the region thread if there is none, followed by the worlds of regions that merged into it,
     /// which are absorbed first.
     pub worlds: Vec<RegionWorld>,
-    /// The region's inbox.
-    pub inbox: Inbox,
+    /// The region's inbox; `None` if it is empty.
+    pub inbox: Option<Box<Inbox>>,
     /// The task.
     pub task: Task,
     /// The number of this assignment, never used twice while the world is open. It seeds random numbers and the ids of new
@@ -46,32 +45,37 @@ pub struct Assignment {
 }
 
 impl Assignment {
-    /// Runs the task. Afterwards [`worlds`](Self::worlds) holds a single world. A panic in a game's system propagates to
-    /// the caller, who can [`salvage`](Self::salvage) afterwards.
-    pub fn run(&mut self, template: &RegionTemplate) -> Result<Box<Outbox>, RegionTemplateError> {
-        let Self { region, ground, worlds, inbox, task, number, clock, time_of_day, progress } = self;
+    /// Runs the task. Afterwards [`worlds`](Self::worlds) holds a single world. Returns `None` if there is nothing to report. A
+    /// panic in a game's system propagates to the caller, who can [`salvage`](Self::salvage) afterwards.
+    pub fn run(&mut self, template: &RegionTemplate) -> Result<Option<Box<Outbox>>, RegionTemplateError> {
+        let Self { region, ground, worlds, inbox, task, number, clock, time_of_day, progress, .. } = self;
         progress.begin();
-        if worlds.is_empty() {
+        if let (true, Some(ground)) = (worlds.is_empty(), ground.as_ref()) {
             progress.pass(TaskStep::Making);
             let mut world = template.take()?;
             world.settle(*region, ground);
             worlds.push(world);
         }
-        let world = &mut worlds[0];
         // Delays of letters that wait in this world, or arrive now, count from this clock.
         let clock = (if let Task::Tick { clock, .. } = task { *clock } else { clock.0 }, clock.1);
-        world.begin(*region, *number, clock, matches!(task, Task::Tick { .. }), progress);
-        let time_of_day = time_of_day.map(|time| time.at(clock.0));
-        world.app.world_mut().resource_mut::<RegionColumns>().time_of_day = time_of_day;
-        world.contents.inbox = mem::take(inbox);
-        progress.pass(TaskStep::Absorbing);
+        let has_inbox = inbox.is_some();
+        let absorbs = worlds.len() > 1;
+        let Some(world) = worlds.first_mut() else { return Ok(None) };
+        let has_due = world.begin(*region, *number, clock, time_of_day.map(|time| time.at(clock.0)), task);
+        if let Some(inbox) = inbox.take() {
+            world.contents.inbox = *inbox;
+        }
+        if absorbs {
+            progress.pass(TaskStep::Absorbing);
+            worlds[0].contents.is_unknown = true;
+        }
         while worlds.len() > 1 {
             // Each world stays out of reach of a panic in the game until it is absorbed.
             let other = worlds.remove(1);
             let world = &mut worlds[0];
             absorb(world.app.world_mut(), &mut world.contents, other);
         }
-        Ok(worlds[0].run(task, progress))
+        Ok(worlds[0].run(task, progress, has_inbox || absorbs || has_due))
     }
 
     /// Collects the remains after a panic.
@@ -79,7 +83,7 @@ impl Assignment {
         // The first world is dropped with `self`. That may panic once more.
         let worlds = self.worlds.split_off(self.worlds.len().min(1));
         let mut found = self.worlds.first_mut().map(|world| world.salvage(self.region)).unwrap_or_default();
-        let Inbox { travellers, resources, edits, letters, .. } = mem::take(&mut self.inbox);
+        let Inbox { travellers, resources, edits, letters, .. } = self.inbox.take().map(|inbox| *inbox).unwrap_or_default();
         found.inbox.append(Inbox { travellers, resources, edits, letters, ..Inbox::default() });
         Salvage { worlds, ..found }
     }
@@ -110,69 +114,97 @@ pub enum Task {
 }
 
 impl RegionWorld {
+    /// Sets the clock, the seeds and the sender of letters. Returns `true` if something in the world is due.
     fn begin(
         &mut self,
         region: RegionId,
         number: u64,
         (clock, period): (Duration, Duration),
-        is_tick: bool,
-        progress: &Arc<TaskProgress>,
-    ) {
+        time_of_day: Option<TimeOfDay>,
+        task: &Task,
+    ) -> bool {
         let (world, contents) = (self.app.world_mut(), &mut self.contents);
-        let began = world.increment_change_tick();
         (contents.number, contents.clock, contents.period) = (number, clock, period);
         contents.seen = contents.began;
-        if is_tick {
-            contents.began = Some(began);
-        }
-        world.resource_mut::<RegionColumns>().ticks.set_clock(clock, period);
-        let mut info = world.resource_mut::<RegionInfo>();
-        info.progress = progress.clone();
-        let is_other = mem::replace(&mut info.region, region) != region;
+        let began = world.increment_change_tick();
+        let Begin { mut columns, mut info, mut index, mut random, mut post, mut time } = get(&mut contents.begin, world);
+        let columns = columns.bypass_change_detection();
+        columns.ticks.set_clock(clock, period);
+        columns.time_of_day = time_of_day;
         // Set before anything arrives: hooks and observers of an arrival may draw random numbers.
-        let mut random = SplitMix64::from_parts([contents.seed, number]);
-        let mut index = world.resource_mut::<EntityIndex>();
-        index.seed([random.next_u64(), random.next_u64()]);
-        if is_other {
+        let mut seed = SplitMix64::from_parts([contents.seed, number]);
+        let index = index.bypass_change_detection();
+        index.seed([seed.next_u64(), seed.next_u64()]);
+        random.bypass_change_detection().0 = seed;
+        if info.region != region {
+            info.region = region;
             // A region that never ticked took over this world, and the coordinator must learn where its entities are.
             index.touch_all();
+            contents.is_unknown = true;
+        }
+        post.bypass_change_detection().set_sender(info.dimension, region, columns.columns().first().copied());
+        if let Task::Tick { clock, delta, .. } = *task {
+            contents.began = Some(began);
+            info.bypass_change_detection().ticks += 1;
+            advance_time(&mut time, clock, delta);
         }
         // A crowded region runs its systems in parallel, until it has fallen to half of the threshold again.
         let from = if contents.is_parallel { contents.parallel_from / 2 } else { contents.parallel_from };
         let is_parallel = index.len() >= from;
-        world.resource_mut::<RegionRandom>().0 = random;
+        let has_due = columns.awaits_ticks() || columns.has_random_chunks();
         if mem::replace(&mut contents.is_parallel, is_parallel) != is_parallel {
-            set_executors(world, is_parallel);
+            contents.schedules.set_executors(world, is_parallel);
         }
+        has_due
     }
 
-    fn run(&mut self, task: &Task, progress: &TaskProgress) -> Box<Outbox> {
-        let Self { app, main, contents } = self;
+    fn run(&mut self, task: &Task, progress: &TaskProgress, has_input: bool) -> Option<Box<Outbox>> {
+        let Self { app, contents } = self;
         let world = app.world_mut();
-        progress.pass(TaskStep::Receiving);
-        debug_span!("receive").in_scope(|| receive(world, contents, task));
+        if has_input {
+            progress.pass(TaskStep::Receiving);
+            debug_span!("receive").in_scope(|| receive(world, contents, task));
+        }
+        deliver(world, contents, task);
         if let Task::Tick { .. } = task {
-            debug_span!("simulate").in_scope(|| main.run(world));
+            debug_span!("simulate").in_scope(|| contents.schedules.run(world, progress));
             debug_span!("work").in_scope(|| work(world, contents));
-            world.resource_mut::<RegionInfo>().ticks += 1;
         }
         progress.pass(TaskStep::Sending);
         debug_span!("send").in_scope(|| send(world, contents, task));
         world.clear_trackers();
-        world.check_change_ticks();
+        contents.schedules.check_change_ticks(world);
         if let Task::Split { parts } = task {
             progress.pass(TaskStep::Splitting);
             // The outbox is complete. Hooks of the game no longer affect it.
             contents.is_handed_out = true;
             split(world, contents, parts);
         }
-        let mut outbox = mem::take(&mut contents.outbox);
-        outbox.columns = world.resource::<RegionColumns>().columns().len();
-        let mut index = world.resource_mut::<EntityIndex>();
-        (outbox.appeared, outbox.gone) = index.take_touched();
-        outbox.entities = index.len();
-        // The task has ended without a panic.
-        (contents.edits, contents.handed_over, contents.is_handed_out) = (Vec::new(), Vec::new(), false);
-        outbox
+        contents.hand_out(world)
+    }
+}
+
+impl RegionContents {
+    /// Completes the outbox after a task that has not panicked. Returns `None` if there is nothing to report.
+    fn hand_out(&mut self, world: &mut World) -> Option<Box<Outbox>> {
+        let Begin { columns, mut index, .. } = get(&mut self.begin, world);
+        let (appeared, gone) = index.bypass_change_detection().take_touched();
+        let viewers = self.viewer_places.len();
+        let numbers = RegionNumbers { columns: columns.columns().len(), entities: index.len(), viewers };
+        (self.outbox.appeared, self.outbox.gone) = (appeared, gone);
+        self.edits.clear();
+        self.handed_over.clear();
+        self.is_handed_out = false;
+        let has_news = mem::replace(&mut self.outbox.numbers, numbers) != numbers || mem::take(&mut self.is_unknown);
+        (has_news || !self.outbox.is_empty())
+            .then(|| mem::replace(&mut self.outbox, Box::new(Outbox { numbers, ..Outbox::default() })))
+    }
+}
+
+/// Brings the world's time to the dimension's clock. A pause moves the clock, but no system sees it as a long tick.
+fn advance_time(time: &mut Time, clock: Duration, delta: Duration) {
+    for clock in [clock.saturating_sub(delta), clock] {
+        let clock = clock.max(time.elapsed());
+        time.advance_to(clock);
     }
 }

@@ -188,7 +188,7 @@ pub struct Outbox {
     pub save: SaveBatch,
     /// Mirrored entities that changed or are gone.
     pub mirrors: Vec<MirrorUpdate>,
-    /// All viewers of the region by their stable ids, sorted, with position and radii.
+    /// All viewers of the region by their stable ids, sorted, with position and radii; empty if nothing about them has changed.
     pub viewers: Vec<(Uuid, Position, ViewerRadii)>,
     /// Viewers that no longer exist.
     pub viewers_gone: Vec<Uuid>,
@@ -200,10 +200,8 @@ pub struct Outbox {
     pub appeared: Vec<Uuid>,
     /// The stable ids that have left or disappeared from the region for any reason, sorted.
     pub gone: Vec<Uuid>,
-    /// Columns that the region has loaded, for the statistics.
-    pub columns: usize,
-    /// Entities in the region, for the statistics.
-    pub entities: usize,
+    /// The contents of the region, for the statistics.
+    pub numbers: RegionNumbers,
     /// Columns that systems loaded or generated during the tick, as they were at that moment.
     pub fetched: Vec<FetchedColumn>,
     /// Letters from systems of the region, in order.
@@ -214,4 +212,62 @@ pub struct Outbox {
     pub parts: Vec<(RegionId, Inbox)>,
     /// Completed work on columns.
     pub worked: Vec<Answer>,
+}
+
+/// The contents of a region, for the statistics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RegionNumbers {
+    /// Loaded columns.
+    pub columns: usize,
+    /// Entities with a stable id.
+    pub entities: usize,
+    /// Viewers.
+    pub viewers: usize,
+}
+
+impl Outbox {
+    /// Returns `true` if the task has nothing to report, apart from the numbers.
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            changed,
+            light,
+            travellers,
+            left,
+            kept,
+            cut,
+            save,
+            mirrors,
+            viewers,
+            viewers_gone,
+            made,
+            refused,
+            appeared,
+            gone,
+            numbers: _,
+            fetched,
+            letters,
+            undelivered,
+            parts,
+            worked,
+        } = self;
+        changed.is_empty()
+            && light.is_empty()
+            && travellers.is_empty()
+            && left.is_empty()
+            && kept.is_empty()
+            && cut.is_empty()
+            && save.is_empty()
+            && mirrors.is_empty()
+            && viewers.is_empty()
+            && viewers_gone.is_empty()
+            && made.is_empty()
+            && refused.is_empty()
+            && appeared.is_empty()
+            && gone.is_empty()
+            && fetched.is_empty()
+            && letters.is_empty()
+            && undelivered.is_empty()
+            && parts.is_empty()
+            && worked.is_empty()
+    }
 }

@@ -1,11 +1,9 @@
 //! Information about a region for its systems.
 
-use super::task_progress::TaskProgress;
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Information about the region in which a system runs.
 #[derive(Resource, Clone, Debug, Default, Reflect)]
@@ -22,7 +20,4 @@ pub struct RegionInfo {
     pub section_shift: u32,
     /// The number of ticks that this region world has run.
     pub ticks: u64,
-    /// Receives the current schedule.
-    #[reflect(ignore)]
-    pub(super) progress: Arc<TaskProgress>,
 }

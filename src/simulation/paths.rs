@@ -2,10 +2,12 @@
 
 use super::columns::blocks::RegionColumns;
 use super::travel::entities::StableId;
-use super::{BlockTypes, GroundSystems, Position, RegionInfo, RegionMain, RegionSystems, RegionTick};
+use super::{BlockTypes, GroundSystems, Position, RegionInfo, RegionTick};
 use crate::path::{PATH_REACH, Path, PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
 use crate::region::RegionId;
 use crate::space::{BlockBox, BlockPos, ChunkPos};
+use bevy::app::MainScheduleOrder;
+use bevy::ecs::schedule::ScheduleLabel;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
@@ -81,7 +83,8 @@ impl Plugin for PathPlugin {
             tables: Vec::new(),
         })
         .add_systems(RegionTick, find_paths.in_set(PathSystems::Find).after(GroundSystems::Grow))
-        .add_systems(RegionMain, note_changes.in_set(RegionSystems::Send));
+        .add_systems(NoteChanges, note_changes);
+        app.world_mut().resource_mut::<MainScheduleOrder>().insert_after(Last, NoteChanges);
     }
 }
 
@@ -171,6 +174,9 @@ fn waypoint(at: &Position) -> Waypoint {
 }
 
 /// Runs after the game's systems, so that it sees all changes of the tick.
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+struct NoteChanges;
+
 fn note_changes(mut finder: ResMut<PathFinder>, columns: Res<RegionColumns>) {
     finder.changed.extend(&columns.changed);
 }

@@ -1,6 +1,7 @@
 //! Sending letters from a region, and the letters that wait in it.
 
 use super::RegionColumns;
+use super::schedules::OwnMessages;
 use super::letter::{Address, Letter, LetterSender, Received, RegionMessage, Returned, Undeliverable};
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
@@ -138,7 +139,8 @@ impl Post {
 
 /// Registers `M` as a message that can be sent and read in the region.
 pub(crate) fn register_message<M: RegionMessage>(region: &mut SubApp) {
-    region.add_message::<Received<M>>().add_message::<Returned<M>>();
+    OwnMessages::add::<Received<M>>(region.world_mut());
+    OwnMessages::add::<Returned<M>>(region.world_mut());
     region.world_mut().resource_mut::<Post>().known.insert(TypeId::of::<M>());
 }
 

@@ -17,18 +17,16 @@ use bevy::prelude::*;
 use std::mem;
 use std::time::Duration;
 
-/// Receives columns with their entities, then entities on a journey, edits and letters, in this order. Whatever is still in
-/// the inbox survives a panic of the game's hooks and observers.
+/// Receives columns with their entities, then entities on a journey, edits and letters, in this order, and delivers what is due
+/// in the world. Whatever is still in the inbox survives a panic of the game's hooks and observers.
 pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let mut owned = world.resource_mut::<RegionColumns>();
     owned.sections.extend(mem::take(&mut contents.inbox.sections));
     owned.receive_light(mem::take(&mut contents.inbox.light));
     let column = owned.columns().first().copied();
-    if let Task::Tick { clock, delta, .. } = *task {
-        if owned.awaits_ticks() {
-            take_due(world);
-        }
-        advance_time(world, clock, delta);
+    if matches!(task, Task::Tick { .. }) && owned.awaits_ticks() {
+        contents.schedules.note_messages();
+        take_due(world);
     }
     let RegionInfo { dimension, region, .. } = *world.resource::<RegionInfo>();
     world.resource_mut::<Post>().set_sender(dimension, region, column);
@@ -40,17 +38,24 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     settle_resources(world, resources, &arrived);
     make_edits(world, contents);
     if let Task::Tick { clock, .. } = *task {
-        draw_random_ticks(world, contents.seed, clock);
+        draw_random_ticks(world, contents, clock);
     }
     let letters = mem::take(&mut contents.inbox.letters);
     contents.receive_letters(letters);
+    // Evictions wait until the end of the tick, when the remaining entities are known.
+}
+
+/// Delivers the letters that are due.
+pub fn deliver(world: &mut World, contents: &mut RegionContents, task: &Task) {
+    if contents.waiting.is_empty() {
+        return;
+    }
     // In a task without a tick, a delivered message could leave with its entity before any system reads it.
     match *task {
         Task::Tick { clock, .. } => hand_over(world, contents, clock),
         Task::Close => hand_over(world, contents, Duration::ZERO),
         Task::Save | Task::Split { .. } => {}
     }
-    // Evictions wait until the end of the tick, when the remaining entities are known.
 }
 
 /// Delivers the scheduled ticks that are due.
@@ -77,21 +82,13 @@ fn take_due(world: &mut World) {
     }
 }
 
-fn draw_random_ticks(world: &mut World, seed: u64, clock: Duration) {
+fn draw_random_ticks(world: &mut World, contents: &mut RegionContents, clock: Duration) {
     let (dimension, share) =
         (world.resource::<RegionInfo>().dimension, world.resource::<GroundSettings>().random_ticks);
-    let drawn = world.resource_mut::<RegionColumns>().draw_random_ticks(seed, dimension, clock, share);
+    let drawn = world.resource_mut::<RegionColumns>().draw_random_ticks(contents.seed, dimension, clock, share);
     if !drawn.is_empty() {
+        contents.schedules.note_messages();
         world.write_message_batch(drawn);
-    }
-}
-
-/// Brings the world's time to the dimension's clock. A pause moves the clock, but no system sees it as a long tick.
-fn advance_time(world: &mut World, clock: Duration, delta: Duration) {
-    let mut time = world.resource_mut::<Time>();
-    for clock in [clock.saturating_sub(delta), clock] {
-        let clock = clock.max(time.elapsed());
-        time.advance_to(clock);
     }
 }
 
@@ -138,6 +135,7 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
             contents.outbox.undelivered.push((letter, Undeliverable::NoSuchEntity(id)));
             continue;
         }
+        contents.schedules.note_messages();
         // Noted first, because the delivery may panic.
         contents.handed_over.extend(letter.trace());
         match letter.content {

@@ -5,13 +5,12 @@ use super::columns::column_work::Answer;
 use super::columns::unsaved::{collect_chunks, collect_unsaved};
 use super::inbox_outbox::MirrorUpdate;
 use super::info::RegionInfo;
-use super::post::Post;
 use super::travel::departure::depart_all;
-use super::travel::entities::{EntityIndex, MoveCause};
+use super::travel::entities::MoveCause;
 use super::travel::followers::{place, roots};
 use super::travel::leaving::{evict_entities, tend_players};
-use super::world::RegionContents;
-use super::{LoadedColumn, Position, RegionTemplateError, Task};
+use super::world::{Look, get, RegionContents, ViewerPlace};
+use super::{LoadedColumn, Position, RegionTemplateError, Task, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::error::{BevyError, ErrorContext};
@@ -25,48 +24,96 @@ use uuid::Uuid;
 /// because leaving entities may have hooks.
 pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     // Runs before anything leaves.
-    raise_faults(world, contents);
-    tend_players(world, contents);
-    report_viewers(world, contents);
+    if let Some(error) = contents.seen_archetypes.look(world, &contents.components) {
+        raise(world, error);
+    }
+    let found = look(world, contents);
+    found.faults.into_iter().for_each(|error| raise(world, error));
+    if found.has_players_to_tend {
+        tend_players(world, contents);
+    }
+    report_viewers(world, contents, found.carried_viewers);
     mirror(world, contents);
-    let walked_out = walked_out(world, contents);
+    let walked_out = if found.anyone_outside { walked_out(world, contents) } else { Vec::new() };
     let leaving = leaving_columns(world, contents, task);
     let cut = mem::take(&mut contents.inbox.cut);
     // All unsaved data goes along with anything that leaves, so a crash never loses only one side.
-    let is_wanted = must_save(world, contents, task);
+    let is_asked = !matches!(task, Task::Tick { save: false, .. });
+    let is_wanted = is_asked || found.must_save || found.has_players_to_tend || contents.outbox.worked.iter().any(Answer::has_changed);
     if is_wanted || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         note_ticks(world, task, &leaving, &cut);
         collect_unsaved(world, contents);
     }
-    contents.outbox.travellers = depart_all(world, contents, walked_out, MoveCause::Crossing);
+    if !walked_out.is_empty() {
+        contents.outbox.travellers = depart_all(world, contents, walked_out, MoveCause::Crossing);
+    }
     if !leaving.is_empty() {
         contents.outbox.left = evict_columns(world, contents, &leaving);
     }
     cut_columns(world, contents, cut);
-    contents.outbox.letters = world.resource_mut::<Post>().take();
-    let mut owned = world.resource_mut::<RegionColumns>();
-    contents.outbox.fetched = mem::take(&mut owned.fetched);
-    contents.outbox.light = match task {
-        Task::Tick { .. } => owned.advance_light(Some(contents.period)),
+    fill(world, contents, task);
+}
+
+/// What the world needs at the end of a task.
+#[derive(Default)]
+struct Found {
+    /// Mistakes of the game's systems, to be raised as if they had returned an error.
+    faults: Vec<BevyError>,
+    has_players_to_tend: bool,
+    /// Viewers that have the position of another entity.
+    carried_viewers: Vec<(Entity, Uuid, ViewerRadii)>,
+    /// `true` if an entity is no longer on the region's ground.
+    anyone_outside: bool,
+    /// `true` if letters are sent or a player has died: then all unsaved data must be handed out.
+    must_save: bool,
+}
+
+/// Looks at everything that may have changed, with one access to each resource.
+fn look(world: &mut World, contents: &mut RegionContents) -> Found {
+    let RegionContents { look, next_viewer_places, .. } = contents;
+    let Look { mut columns, mut index, mut post, viewers, positions, players } = get(look, world);
+    let (owned, post) = (columns.bypass_change_detection(), post.bypass_change_detection());
+    let mut found = Found::default();
+    let unknown = post.take_unknown().into_iter().map(RegionTemplateError::UnregisteredMessage);
+    found.faults.extend(unknown.map(BevyError::from));
+    found.faults.extend(owned.take_violations().into_iter().map(BevyError::from));
+    found.has_players_to_tend = !players.is_empty();
+    next_viewer_places.clear();
+    for (entity, id, viewer, position) in &viewers {
+        match position {
+            Some(position) => next_viewer_places.push((id.0, *position, viewer.radii())),
+            None => found.carried_viewers.push((entity, id.0, viewer.radii())),
+        }
+    }
+    // Entities that did not move are skipped.
+    let outside = |position: &Position| owned.is_outside(position);
+    found.anyone_outside =
+        positions.iter().any(|at| (owned.look_everywhere || at.is_changed()) && outside(&at));
+    // Not all of them leave now: a child may be detached from its parent later.
+    owned.look_everywhere = found.anyone_outside;
+    // A player who died must not come back with the store.
+    let has_lost_player = mem::take(&mut index.bypass_change_detection().has_lost_player);
+    found.must_save = has_lost_player || !post.is_empty();
+    found
+}
+
+/// Puts the letters and the changes of the ground into the outbox.
+fn fill(world: &mut World, contents: &mut RegionContents, task: &Task) {
+    let RegionContents { look, outbox, period, .. } = contents;
+    let Look { mut columns, mut post, .. } = get(look, world);
+    outbox.letters = post.bypass_change_detection().take();
+    let owned = columns.bypass_change_detection();
+    outbox.fetched = mem::take(&mut owned.fetched);
+    outbox.light = match task {
+        Task::Tick { .. } => owned.advance_light(Some(*period)),
         // No tick waits.
         Task::Save => owned.advance_light(None),
         Task::Split { .. } | Task::Close => Vec::new(),
     };
-    let mut changed = mem::take(&mut owned.changed);
-    changed.retain(|chunk| owned.column(chunk.column()).is_some_and(|column| column.is_loaded(chunk.y)));
-    contents.outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
-}
-
-/// Raises mistakes of the game's systems as if they had returned an error.
-fn raise_faults(world: &mut World, contents: &mut RegionContents) {
-    if let Some(error) = contents.seen_archetypes.look(world, &contents.components) {
-        raise(world, error);
-    }
-    for name in world.resource_mut::<Post>().take_unknown() {
-        raise(world, RegionTemplateError::UnregisteredMessage(name));
-    }
-    for violation in world.resource_mut::<RegionColumns>().take_violations() {
-        raise(world, violation);
+    if !owned.changed.is_empty() {
+        let mut changed = mem::take(&mut owned.changed);
+        changed.retain(|chunk| owned.column(chunk.column()).is_some_and(|column| column.is_loaded(chunk.y)));
+        outbox.changed = changed.into_iter().map(|chunk| (chunk, owned.chunk(chunk))).collect();
     }
 }
 
@@ -79,19 +126,21 @@ fn raise(world: &mut World, error: impl Into<BevyError>) {
     handler(error.into(), context);
 }
 
-/// Reports the positions of the viewers. A viewer without a position of its own has that of its parent.
-fn report_viewers(world: &mut World, contents: &mut RegionContents) {
-    let RegionContents { components, viewer_query, outbox, viewers: known, .. } = contents;
-    for (entity, id, viewer) in viewer_query.query(world) {
-        if let Some(position) = place(world, components, entity) {
-            outbox.viewers.push((id.0, position, viewer.radii()));
-        }
-    }
-    outbox.viewers.sort_unstable_by_key(|(id, ..)| *id);
-    if known.len() == outbox.viewers.len() && outbox.viewers.iter().all(|(id, ..)| known.contains(id)) {
+/// Reports the viewers and their places, if these have changed. A viewer without a position of its own has that of its parent.
+fn report_viewers(world: &mut World, contents: &mut RegionContents, carried: Vec<(Entity, Uuid, ViewerRadii)>) {
+    let RegionContents { components, outbox, viewers: known, viewer_places: before, next_viewer_places: now, .. } = contents;
+    let placed = |(entity, id, radii)| Some((id, place(world, components, entity)?, radii));
+    now.extend(carried.into_iter().filter_map(placed));
+    now.sort_unstable_by_key(|(id, ..)| *id);
+    mem::swap(before, now);
+    let (now, before) = (before, now);
+    let chunk_of = |(id, at, radii): &ViewerPlace| (*id, at.dimension, at.block.chunk(), *radii);
+    let is_known = known.len() == now.len() && now.iter().all(|(id, ..)| known.contains(id));
+    if is_known && now.iter().map(chunk_of).eq(before.iter().map(chunk_of)) {
         return;
     }
-    let now: FxHashSet<Uuid> = outbox.viewers.iter().map(|(id, ..)| *id).collect();
+    outbox.viewers.clone_from(now);
+    let now: FxHashSet<Uuid> = now.iter().map(|(id, ..)| *id).collect();
     outbox.viewers_gone = known.difference(&now).copied().collect();
     outbox.viewers_gone.sort_unstable();
     *known = now;
@@ -130,23 +179,9 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
 }
 
 /// The entities that are no longer on the region's ground.
-fn walked_out(world: &mut World, contents: &mut RegionContents) -> Vec<Entity> {
-    let RegionContents { components, position_query, last_look, .. } = contents;
-    let now = world.increment_change_tick();
-    let last = mem::replace(last_look, now);
-    let dimension = world.resource::<RegionInfo>().dimension;
+fn walked_out(world: &World, contents: &RegionContents) -> Vec<Entity> {
     let owned = world.resource::<RegionColumns>();
-    let outside = |position: &Position| position.dimension != dimension || !owned.contains(position.column());
-    // Entities that did not move are skipped.
-    let everywhere = owned.look_everywhere;
-    let may_be_outside = |position: &Ref<Position>| everywhere || position.last_changed().is_newer_than(last, now);
-    let anyone = position_query.iter(world).any(|position| may_be_outside(&position) && outside(&position));
-    let found = if anyone { roots(world, components, outside) } else { Vec::new() };
-    if anyone != everywhere {
-        // Not all of them leave now: a child may be detached from its parent later.
-        world.resource_mut::<RegionColumns>().look_everywhere = anyone;
-    }
-    found
+    roots(world, &contents.components, |position| owned.is_outside(position))
 }
 
 /// The columns to evict in which no viewer stands. When the world closes, viewers do not matter.
@@ -156,8 +191,8 @@ fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) ->
         return FxHashSet::default();
     }
     let is_closing = matches!(task, Task::Close);
-    let outbox = &mut contents.outbox;
-    let is_watched = |column: &ColumnPos| outbox.viewers.iter().any(|(_, position, _)| position.column() == *column);
+    let RegionContents { outbox, viewer_places, .. } = contents;
+    let is_watched = |column: &ColumnPos| viewer_places.iter().any(|(_, position, _)| position.column() == *column);
     let (kept, evict): (Vec<_>, Vec<_>) = evict.into_iter().partition(|column| !is_closing && is_watched(column));
     outbox.kept = kept;
     let owned = world.resource::<RegionColumns>();
@@ -174,16 +209,6 @@ fn note_ticks(world: &mut World, task: &Task, leaving: &FxHashSet<ColumnPos>, cu
         let mut owned = world.resource_mut::<RegionColumns>();
         owned.ticks.save_chunks(|chunk| is_closing || leaving.contains(&chunk.column()) || is_cut(chunk));
     }
-}
-
-/// Returns `true` if all unsaved data must be handed out even if nothing leaves: because the task asks for it, letters are sent, a player
-/// has died, or columns were restored. A restored column's removed entities may reappear elsewhere, and halting the region does
-/// not undo that.
-fn must_save(world: &mut World, contents: &RegionContents, task: &Task) -> bool {
-    let is_asked = !matches!(task, Task::Tick { save: false, .. });
-    let has_lost_player = mem::take(&mut world.resource_mut::<EntityIndex>().has_lost_player);
-    let has_restored = contents.outbox.worked.iter().any(Answer::has_changed);
-    is_asked || has_lost_player || has_restored || !world.resource::<Post>().is_empty()
 }
 
 fn evict_columns(

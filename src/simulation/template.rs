@@ -4,7 +4,7 @@ use super::columns::blocks::RegionColumns;
 use super::ground::GroundFault;
 use super::info::RegionInfo;
 use super::post::{Post, register_message};
-use super::schedules::{set_executors, simulate, tick_order};
+use super::schedules::{OwnMessages, set_executors, tick_order};
 use super::template_error::RegionTemplateError;
 use super::travel::components::RegionComponents;
 use super::world::{RegionContents, RegionWorld};
@@ -26,23 +26,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// The game's schedule in a region world. It runs once a tick, between `FixedUpdate` and `Update`.
 #[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RegionTick;
-
-/// The schedule that a region thread runs for a tick, after the inbox was received and before the outbox is collected. It
-/// holds the three [`RegionSystems`], chained.
-#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RegionMain;
-
-/// The parts of a region's tick, in this order, in [`RegionMain`].
-#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RegionSystems {
-    /// The inbox has been received: merged regions, columns, entities, edits, letters. The game's schedules have not run yet.
-    Receive,
-    /// Runs First, PreUpdate, FixedUpdate, [`RegionTick`], Update, PostUpdate and Last.
-    Simulate,
-    /// The game's schedules have run. After this set, the outbox is collected: changed chunks, entities that left, mirrors and
-    /// everything to be saved.
-    Send,
-}
 
 /// The block registry as a resource, in the main world and in regions.
 #[derive(Resource, Clone, Deref, Reflect)]
@@ -158,19 +141,18 @@ impl RegionTemplate {
             .insert_resource(tick_order(RegionTick))
             .init_resource::<Time>()
             .init_schedule(RegionTick)
-            .configure_sets(RegionMain, (RegionSystems::Receive, RegionSystems::Simulate, RegionSystems::Send).chain())
-            .add_systems(RegionMain, simulate.in_set(RegionSystems::Simulate))
             .init_resource::<RegionColumns>()
             .init_resource::<GroundSettings>()
-            .add_message::<BlockTick>()
-            .add_message::<BlockChanged>()
-            .add_message::<RandomTick>()
-            .add_message::<RuleLoop>()
-            .add_message::<ColumnRestored>()
             .init_resource::<EntityIndex>()
             .insert_resource(RegionRandom(SplitMix64::new(self.seed)))
             .init_resource::<Post>()
             .init_resource::<RegionInfo>();
+        let world = app.world_mut();
+        OwnMessages::add::<BlockTick>(world);
+        OwnMessages::add::<BlockChanged>(world);
+        OwnMessages::add::<RandomTick>(world);
+        OwnMessages::add::<RuleLoop>(world);
+        OwnMessages::add::<ColumnRestored>(world);
         register_message::<ColumnReady>(&mut app);
         if let Some(handler) = self.error_handler {
             app.insert_resource(handler);
@@ -188,16 +170,18 @@ impl RegionTemplate {
         app.cleanup();
         let world = app.world_mut();
         set_executors(world, false);
-        let main = world.resource_mut::<Schedules>().remove(RegionMain);
         let (components, seed, parallel_from) = (self.components.clone(), self.seed, self.parallel_from);
         let contents = RegionContents { components, seed, parallel_from, ..RegionContents::from_world(world) };
-        Ok(RegionWorld { app, main: main.unwrap_or_else(|| Schedule::new(RegionMain)), contents })
+        Ok(RegionWorld { app, contents })
     }
 
     /// Makes one region world and drops it, so that errors of the template show before the first region ticks.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.components.check()?;
-        check_threads(self.build()?.app.world_mut())
+        let RegionWorld { mut app, contents } = self.build()?;
+        let world = app.world_mut();
+        world.resource_mut::<Schedules>().insert(contents.schedules.into_region_tick());
+        check_threads(world)
     }
 }
 

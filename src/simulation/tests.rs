@@ -80,13 +80,14 @@ impl Regions {
         self
     }
 
-    fn assignment(&mut self, region: u64, inbox: Inbox, task: Task) -> Assignment {
+    fn assignment(&mut self, region: u64, inbox: impl Into<Option<Inbox>>, task: Task) -> Assignment {
         self.assignments += 1;
         Assignment {
+            dimension: DIMENSION,
             region: RegionId::new(region),
-            ground: self.ground.clone(),
+            ground: Some(self.ground.clone()),
             worlds: self.worlds.remove(&region).into_iter().collect(),
-            inbox,
+            inbox: inbox.into().map(Box::new),
             task,
             number: self.assignments,
             clock: (Duration::ZERO, Duration::from_millis(50)),
@@ -95,7 +96,7 @@ impl Regions {
         }
     }
 
-    fn run(&mut self, region: u64, inbox: Inbox, task: Task) -> Outbox {
+    fn run(&mut self, region: u64, inbox: impl Into<Option<Inbox>>, task: Task) -> Outbox {
         let assignment = self.assignment(region, inbox, task);
         self.run_assignment(region, assignment)
     }
@@ -104,7 +105,7 @@ impl Regions {
         let outbox = assignment.run(&self.template).unwrap();
         assert_eq!(assignment.worlds.len(), 1);
         self.worlds.insert(region, assignment.worlds.remove(0));
-        *outbox
+        outbox.map(|outbox| *outbox).unwrap_or_default()
     }
 
     fn next_tick(&self) -> Task {
@@ -117,11 +118,11 @@ impl Regions {
     }
 
     fn tick(&mut self, region: u64) -> Outbox {
-        self.tick_with(region, Inbox::default())
+        self.run(region, None, self.next_tick())
     }
 
     fn save(&mut self, region: u64) -> Outbox {
-        self.run(region, Inbox::default(), Task::Save)
+        self.run(region, None, Task::Save)
     }
 
     /// Opens a region with its two columns and runs one tick.

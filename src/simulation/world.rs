@@ -8,7 +8,10 @@ use super::inbox_outbox::{BlockEdit, Inbox, Outbox};
 use super::info::RegionInfo;
 use super::letter::Letter;
 use super::player::{LoggedOut, Player};
-use super::position::{Position, Viewer};
+use super::position::{Position, Viewer, ViewerRadii};
+use super::post::Post;
+use super::random::RegionRandom;
+use super::schedules::TickSchedules;
 use super::travel::components::RegionComponents;
 use super::travel::entities::{EntityIndex, StableId};
 use super::travel::unregistered::SeenArchetypes;
@@ -18,6 +21,7 @@ use crate::space::{ColumnPos, SectionPos};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::query::{Allow, QueryState};
+use bevy::ecs::system::{SystemParam, SystemState};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
@@ -27,8 +31,6 @@ use uuid::Uuid;
 /// The world of one region and all its data.
 pub struct RegionWorld {
     pub(super) app: SubApp,
-    /// [`RegionMain`](super::RegionMain). Only this crate runs it, so it need not be taken out of the world for each tick.
-    pub(super) main: Schedule,
     pub(super) contents: RegionContents,
 }
 
@@ -57,17 +59,13 @@ pub(super) struct RegionContents {
     pub(super) arrivals: u64,
     /// Traces of the letters delivered in this task, for notifying their senders if it panics.
     pub handed_over: Vec<Letter>,
-    // The queries of every tick are cached, since they remember the matching archetypes.
-    pub viewer_query: QueryState<(Entity, &'static StableId, &'static Viewer)>,
+    // The parameters of every tick are cached, since they remember the ids of components and the matching archetypes.
+    pub begin: SystemState<Begin<'static>>,
+    pub look: SystemState<Look<'static, 'static>>,
+    pub schedules: TickSchedules,
     pub mirrored_query: QueryState<(EntityRef<'static>, &'static StableId, Ref<'static, Position>)>,
-    /// Includes disabled entities, which travel like others.
-    pub position_query: QueryState<Ref<'static, Position>, Allow<Disabled>>,
-    /// Players who must leave or who are children of another entity.
-    pub player_query: QueryState<Entity, (With<Player>, Or<(With<LoggedOut>, With<ChildOf>)>)>,
     /// The change tick of the last sending of mirrors.
     pub last_send: Tick,
-    /// The change tick of the last search for entities outside the region.
-    pub last_look: Tick,
     /// The point from which the search for components that cannot travel continues.
     pub seen_archetypes: SeenArchetypes,
     /// The change tick at which the last tick of this world began.
@@ -80,6 +78,9 @@ pub(super) struct RegionContents {
     pub mirrored: FxHashSet<Uuid>,
     /// The viewers that the coordinator expects in this world.
     pub viewers: FxHashSet<Uuid>,
+    /// The viewers at the end of the last task, sorted, and a list to be filled at the end of this one.
+    pub viewer_places: Vec<ViewerPlace>,
+    pub next_viewer_places: Vec<ViewerPlace>,
     /// The columns of a world whose entities are being absorbed. If that panics, they are lost with this world.
     pub absorbing: Vec<ColumnPos>,
     /// The edits applied in this task.
@@ -88,6 +89,43 @@ pub(super) struct RegionContents {
     pub column_work: Vec<OrderedWork>,
     /// `true` once the outbox of this task is complete.
     pub is_handed_out: bool,
+    /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.
+    pub is_unknown: bool,
+}
+
+/// A viewer with its place and its radii.
+pub type ViewerPlace = (Uuid, Position, ViewerRadii);
+
+/// What a task changes as it begins.
+#[derive(SystemParam)]
+pub(super) struct Begin<'w> {
+    pub columns: ResMut<'w, RegionColumns>,
+    pub info: ResMut<'w, RegionInfo>,
+    pub index: ResMut<'w, EntityIndex>,
+    pub random: ResMut<'w, RegionRandom>,
+    pub post: ResMut<'w, Post>,
+    pub time: ResMut<'w, Time>,
+}
+
+/// What a task looks at after the game's systems.
+#[derive(SystemParam)]
+pub(super) struct Look<'w, 's> {
+    pub columns: ResMut<'w, RegionColumns>,
+    pub index: ResMut<'w, EntityIndex>,
+    pub post: ResMut<'w, Post>,
+    pub viewers: Query<'w, 's, (Entity, &'static StableId, &'static Viewer, Option<&'static Position>)>,
+    /// Includes disabled entities, which travel like others.
+    pub positions: Query<'w, 's, Ref<'static, Position>, Allow<Disabled>>,
+    /// Players who must leave or who are children of another entity.
+    pub players: Query<'w, 's, Entity, (With<Player>, Or<(With<LoggedOut>, With<ChildOf>)>)>,
+}
+
+/// Fetches the parameters. A region in which the game has removed a resource of this crate halts.
+pub(super) fn get<'w, 's, P: SystemParam>(
+    state: &'s mut SystemState<P>,
+    world: &'w mut World,
+) -> P::Item<'w, 's> {
+    state.get_mut(world).unwrap_or_else(|error| panic!("a resource of this crate was removed: {error}"))
 }
 
 impl RegionContents {

@@ -1,10 +1,11 @@
 //! Region worlds take any plugin that needs only schedules, resources, messages and observers.
 
 use crate::support::*;
+use bevy::app::MainScheduleOrder;
+use bevy::ecs::schedule::ScheduleLabel;
 use bevy::state::app::StatesPlugin;
 use bevy_terrane::plugin::{CoordinatorApp, CoordinatorMain, CoordinatorSystems};
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::RegionMain;
 use std::sync::{Arc, Mutex};
 
 #[derive(States, Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -135,6 +136,29 @@ impl Order {
     }
 }
 
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+struct Before;
+
+#[derive(ScheduleLabel, Clone, Debug, PartialEq, Eq, Hash)]
+struct After;
+
+#[test]
+fn a_schedule_that_a_system_adds_runs_from_some_tick_on() {
+    let mut app = game(lockstep());
+    let order = Order::default();
+    let noted = order.clone();
+    app.add_region_plugins(move |region| {
+        region.insert_resource(order.clone()).add_systems(Startup, |mut schedules: ResMut<Schedules>| {
+            schedules.add_systems(PostUpdate, Order::note("late"));
+        });
+    });
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 1);
+    start(&mut app);
+    update(&mut app, 100);
+    assert_eq!(noted.from("late", 2), ["late"; 2]);
+}
+
 /// Promise, worlds: The system sets of the main world, the coordinator and the regions run in a fixed order.
 #[test]
 fn the_public_system_sets_run_in_their_order() {
@@ -151,8 +175,11 @@ fn the_public_system_sets_run_in_their_order() {
             .add_systems(FixedUpdate, Order::note("FixedUpdate"))
             .add_systems(PreUpdate, Order::note("PreUpdate"))
             .add_systems(First, Order::note("First"))
-            .add_systems(RegionMain, Order::note("Send").in_set(RegionSystems::Send))
-            .add_systems(RegionMain, Order::note("Receive").in_set(RegionSystems::Receive));
+            .add_systems(After, Order::note("After"))
+            .add_systems(Before, Order::note("Before"));
+        let mut order = region.world_mut().resource_mut::<MainScheduleOrder>();
+        order.insert_before(First, Before);
+        order.insert_after(Last, After);
     });
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 1);
@@ -170,7 +197,7 @@ fn the_public_system_sets_run_in_their_order() {
     app.cleanup();
     update(&mut app, 20);
     let tick = [
-        "Receive",
+        "Before",
         "First",
         "PreUpdate",
         "FixedUpdate",
@@ -178,10 +205,10 @@ fn the_public_system_sets_run_in_their_order() {
         "Update",
         "PostUpdate",
         "Last",
-        "Send",
-        "Receive",
+        "After",
+        "Before",
     ];
-    assert_eq!(in_regions.from("Receive", 10), tick);
+    assert_eq!(in_regions.from("Before", 10), tick);
     let pass = ["Collect", "Stream", "Deliver", "Dispatch", "Publish", "Collect"];
     assert_eq!(in_the_coordinator.from("Collect", 6), pass);
 }

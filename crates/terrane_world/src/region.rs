@@ -167,6 +167,29 @@ impl RegionData for () {
     }
 }
 
+/// Boxed data is moved into and out of the regionizer at the cost of a pointer.
+impl<D: RegionData> RegionData for Box<D> {
+    fn new(region: RegionId) -> Self {
+        Self::new(D::new(region))
+    }
+
+    fn merge(&mut self, from: RegionId, data: Self) {
+        D::merge(self, from, *data);
+    }
+
+    fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
+        D::split(self, parts).into_iter().map(Self::new).collect()
+    }
+
+    fn grow(&mut self, sections: &[SectionPos]) {
+        D::grow(self, sections);
+    }
+
+    fn shrink(&mut self, sections: &[SectionPos]) {
+        D::shrink(self, sections);
+    }
+}
+
 /// A part that splits off a region and becomes a region of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionPart {

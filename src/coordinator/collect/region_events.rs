@@ -60,7 +60,7 @@ impl Dimension {
                         self.revive(into, |id| directory.knows(id));
                     } else {
                         // A halted region makes no edits, so those of a region that it absorbed are refused.
-                        publisher.refuse_all(now, mem::take(&mut slot.parked.get().inbox.edits));
+                        publisher.refuse_all(now, mem::take(&mut slot.parked.get().inbox().edits));
                     }
                 }
                 RegionEvent::Split { from, into } => {

@@ -11,21 +11,22 @@ use crate::simulation::{Inbox, Letter, Task, Undeliverable};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
+use std::iter;
 use std::mem;
 use std::time::Duration;
 
 /// Ends the tasks that came back.
 pub fn finish_tasks(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
-    world.finish_all(mem::take(inbound.tasks.get()));
+    world.finish_all(inbound.tasks.get());
     world.halt_ordered();
     world.deadlines.hand_over(&world.threads);
 }
 
 impl Surroundings<'_> {
     /// Ends tasks in a fixed order.
-    pub fn finish_all(&mut self, mut tasks: Vec<TaskDone>) {
-        tasks.sort_by_key(|done| (done.dimension, done.region));
-        tasks.into_iter().for_each(|done| self.finish(done));
+    pub fn finish_all(&mut self, tasks: &mut Vec<TaskDone>) {
+        tasks.sort_unstable_by_key(|done| (done.dimension, done.region));
+        tasks.drain(..).for_each(|done| self.finish(done));
     }
 
     pub fn finish(&mut self, done: TaskDone) {
@@ -36,32 +37,39 @@ impl Surroundings<'_> {
         let mut left = FxHashSet::default();
         let parts = match outcome {
             Ok((worlds, outbox)) => {
-                left.extend(outbox.left.iter().map(|loaded| loaded.column.pos()));
                 if is_tick {
                     self.note_tick(id, &mut slot, took);
                 }
                 if let Some(round) = saves {
                     self.saves.answered(id, region, round);
                 }
-                slot.entities = outbox.entities;
-                slot.columns = outbox.columns;
-                slot.viewers = outbox.viewers.len();
                 slot.parked.get().worlds = worlds;
-                self.route(id, region, outbox)
+                outbox.map_or_else(Vec::new, |outbox| {
+                    left.extend(outbox.left.iter().map(|loaded| loaded.column.pos()));
+                    slot.numbers = outbox.numbers;
+                    self.route(id, region, outbox)
+                })
             }
-            Err(fault) => self.fall(id, region, &mut slot, &waiting, fault),
+            Err(fault) => self.fall(id, region, &mut slot, &waiting, *fault),
         };
         self.hand_to_parts(id, parts);
-        for (region, mut slot) in self.with_parts(id, region, slot, waiting) {
+        let parts = self.take_parts(id, waiting);
+        for (region, mut slot) in iter::once((region, slot)).chain(parts) {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let inbox = &mut slot.parked.get().inbox;
-            if let Some(waiting) = dimension.waiting.get().remove(&region) {
-                inbox.append(waiting);
+            let stand_ins = dimension.waiting.get();
+            if !stand_ins.is_empty()
+                && let Some(waiting) = stand_ins.remove(&region)
+            {
+                slot.parked.get().inbox().append(waiting);
             }
-            // Letters and entities for columns that the region evicted in the meantime follow these columns.
-            let astray = inbox.split_off(|column| left.contains(&column));
-            let refused = dimension.send_on(astray);
-            self.publisher.refuse_all(dimension.real_now, refused);
+            if !left.is_empty()
+                && let Some(inbox) = &mut slot.parked.get().inbox
+            {
+                // Letters and entities for columns that the region evicted in the meantime follow these columns.
+                let astray = inbox.split_off(|column| left.contains(&column));
+                let refused = dimension.send_on(astray);
+                self.publisher.refuse_all(dimension.real_now, refused);
+            }
             self.end_tick(id, region, slot);
         }
     }
@@ -81,29 +89,24 @@ impl Surroundings<'_> {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         for (part, inbox) in parts {
             match self.deadlines.running.get_mut(&(id, part)) {
-                Some(running) => running.slot.parked.get().inbox.append(inbox),
+                Some(running) => running.slot.parked.get().inbox().append(inbox),
                 None => dimension.inbox(part).append(inbox),
             }
         }
     }
 
-    /// Returns a region that came back together with the parts of its split, which waited with it and have not run.
-    fn with_parts(
-        &mut self,
-        id: DimensionId,
-        region: RegionId,
-        slot: RegionSlot,
-        parts: Vec<RegionId>,
-    ) -> Vec<(RegionId, RegionSlot)> {
+    /// Takes back the parts of a split, which waited with their region and have not run.
+    fn take_parts(&mut self, id: DimensionId, parts: Vec<RegionId>) -> Vec<(RegionId, Box<RegionSlot>)> {
         let slot_of = |part| Some((part, self.deadlines.running.remove(&(id, part))?.slot));
-        [(region, slot)].into_iter().chain(parts.into_iter().filter_map(slot_of)).collect()
+        parts.into_iter().filter_map(slot_of).collect()
     }
 
     /// Gives a region back to the regionizer, plans its next tick, and begins a split.
-    fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: RegionSlot) {
+    fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: Box<RegionSlot>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        if dimension.regionizer.columns(region).next().is_none() {
-            let letters = mem::take(&mut slot.parked.get().inbox.letters);
+        let may_have_letters = slot.parked.get().inbox.is_some() || !dimension.waiting.get().is_empty();
+        if may_have_letters && dimension.regionizer.columns(region).next().is_none() {
+            let letters = mem::take(&mut slot.parked.get().inbox().letters);
             // Letters to itself came back to it.
             let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
             end_letters(id, letters, back, &mut self.post);
@@ -140,12 +143,12 @@ impl Surroundings<'_> {
         let mut running = Running { parts: split_off, ..Running::waiting(slot) };
         let parked = running.slot.parked.get();
         if parked.worlds.is_empty() {
-            let inbox = mem::take(&mut parked.inbox);
+            let inbox = parked.take_inbox();
             self.deadlines.running.insert((id, region), running);
             return self.split_inbox(id, region, inbox, parts);
         }
         // Which letters go with which part depends on the entities, so the letters wait.
-        let letters = mem::take(&mut parked.inbox.letters);
+        let letters = mem::take(&mut parked.inbox().letters);
         dimension.inbox(region).letters.extend(letters);
         self.deadlines.begin(dimension, region, running, Task::Split { parts }, &mut self.saves);
     }
@@ -156,12 +159,13 @@ impl Surroundings<'_> {
             let mut taken = inbox.split_off(|column| part.contains(column));
             taken.resources = inbox.split_resources(&part);
             if let Some(running) = self.deadlines.running.get_mut(&(id, part.id)) {
-                running.slot.parked.get().inbox.append(taken);
+                running.slot.parked.get().inbox().append(taken);
             }
         }
         let Some(Running { mut slot, parts, .. }) = self.deadlines.running.remove(&(id, region)) else { return };
-        slot.parked.get().inbox.append(inbox);
-        for (region, slot) in self.with_parts(id, region, slot, parts) {
+        slot.parked.get().inbox().append(inbox);
+        let parts = self.take_parts(id, parts);
+        for (region, slot) in iter::once((region, slot)).chain(parts) {
             self.end_tick(id, region, slot);
         }
     }

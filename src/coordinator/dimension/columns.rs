@@ -16,8 +16,8 @@ impl Dimension {
         if self.has_halted(column) {
             return Some(false);
         }
-        let inbox = &self.regionizer.data_mut(region)?.parked.get().inbox;
-        Some(!inbox.columns.iter().any(|loaded| loaded.column.pos() == column))
+        let inbox = self.regionizer.data_mut(region)?.parked.get().inbox.as_deref();
+        Some(inbox.is_none_or(|inbox| inbox.columns.iter().all(|loaded| loaded.column.pos() != column)))
     }
 
     /// Returns `true` if the complete column is with its region, which may have halted.

@@ -15,7 +15,7 @@ impl Dimension {
     /// The region's inbox, or its stand-in while the region ticks.
     pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
         match self.regionizer.data_mut(region) {
-            Some(slot) => &mut slot.parked.get().inbox,
+            Some(slot) => slot.parked.get().inbox(),
             None => self.waiting.get().entry(region).or_default(),
         }
     }
@@ -41,7 +41,7 @@ impl Dimension {
         let is_alive = |column| regionizer.region_at(column).is_some_and(|owner| regions.contains(&owner));
         let lost = columns.revive(is_alive);
         let Some(slot) = regionizer.data_mut(region).filter(|_| !lost.is_empty()) else { return };
-        let inbox = &mut slot.parked.get().inbox;
+        let inbox = slot.parked.get().inbox();
         let mut waiting = inbox.split_off(|column| lost.contains(&column));
         let is_recalled = |letter: &mut Letter| letter.entity().is_some_and(|id| !is_known(id));
         waiting.letters.extend(inbox.letters.extract_if(.., is_recalled));

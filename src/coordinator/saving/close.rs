@@ -12,7 +12,6 @@ use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::coordinator::travel::letters::{Directory, Post};
-use crate::region::RegionId;
 use crate::simulation::{Task, Undeliverable};
 use crate::storage::WorldStore;
 use bevy::prelude::*;
@@ -208,8 +207,7 @@ impl Dimension {
 
     /// Returns `true` if nothing is left in memory and everything is stored.
     fn is_empty(&mut self, deadlines: &Deadlines, saves: &mut Saves) -> bool {
-        let is_away = deadlines.running.range((self.id, RegionId::new(0))..).next();
-        if is_away.is_some_and(|((of, _), _)| *of == self.id) || !self.columns.is_empty() {
+        if !self.columns.is_empty() || deadlines.running.keys().any(|(of, _)| *of == self.id) {
             return false;
         }
         let Some(closing) = &mut self.closing else { return false };

@@ -67,7 +67,7 @@ fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     // A patience beyond the clock's range is endless.
     let until = Instant::now().checked_add(world.config.saving.shutdown_patience);
     loop {
-        world.finish_all(mem::take(inbound.tasks.get()));
+        world.finish_all(inbound.tasks.get());
         world.deadlines.hand_over(&world.threads);
         if world.deadlines.running.is_empty() {
             return;
@@ -76,7 +76,7 @@ fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
             break;
         }
     }
-    for (id, region) in world.deadlines.running.keys() {
+    for (id, region) in world.deadlines.away() {
         error!("{region} of {id} is still ticking: its changes since the last save are lost");
     }
 }
@@ -103,8 +103,8 @@ fn keep_edits(mut dimensions: ResMut<Dimensions>, mut deadlines: ResMut<Deadline
         let Some(dimension) = dimensions.open.get_mut(&id) else { continue };
         let beside = dimension.waiting.get().get_mut(&region).map(|inbox| mem::take(&mut inbox.edits));
         // Edits that wait in a part of a region that is being split.
-        let own = mem::take(&mut running.slot.parked.get().inbox.edits);
-        for edit in own.into_iter().chain(beside.unwrap_or_default()) {
+        let own = running.slot.parked.get().inbox.as_mut().map(|inbox| mem::take(&mut inbox.edits));
+        for edit in own.into_iter().chain(beside).flatten() {
             edits.entry((id, edit.request.position.column())).or_default().push(edit);
         }
     }
@@ -177,15 +177,15 @@ impl Surroundings<'_> {
         let mut has_closed = false;
         for (id, region) in self.dimensions.regions() {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
-            let ground = dimension.ground.clone();
+            let ground = Some(dimension.ground.clone());
             let time = dimension.time.clone();
             let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
             let parked = mem::take(slot.parked.get());
             let is_halted = slot.halted.is_some();
             let progress = slot.progress.clone();
             let clock = (time.now, time.period(slot.control.ticks_per_second));
-            let Inbox { edits, letters, .. } = &parked.inbox;
-            let has_work = !is_halted && (!edits.is_empty() || !letters.is_empty());
+            let brings_work = |inbox: &Inbox| !inbox.edits.is_empty() || !inbox.letters.is_empty();
+            let has_work = !is_halted && parked.inbox.as_deref().is_some_and(brings_work);
             if !has_work && (parked.worlds.is_empty() || !is_first) {
                 // Its columns are in the store or pending, and its entities have records.
                 *slot.parked.get() = parked;
@@ -195,16 +195,30 @@ impl Surroundings<'_> {
             let number = self.deadlines.next_assignment();
             let Parked { worlds, inbox } = parked;
             let (task, time_of_day) = (Task::Close, time.time_of_day);
-            let assignment = Assignment { region, ground, worlds, inbox, task, number, clock, time_of_day, progress };
+            let assignment = Assignment {
+                dimension: id,
+                region,
+                ground,
+                worlds,
+                inbox,
+                task,
+                number,
+                clock,
+                time_of_day,
+                progress,
+            };
             match self.threads.regions.run_here(assignment).outcome {
                 Ok((worlds, outbox)) => {
-                    let _ = self.route(id, region, outbox);
+                    if let Some(outbox) = outbox {
+                        let _ = self.route(id, region, outbox);
+                    }
                     let dimension = self.dimensions.open.get_mut(&id);
                     if let Some(slot) = dimension.and_then(|dimension| dimension.regionizer.data_mut(region)) {
                         slot.parked.get().worlds = worlds;
                     }
                 }
-                Err(Fault { fault, salvage, .. }) => {
+                Err(fallen) => {
+                    let Fault { fault, salvage, .. } = *fallen;
                     error!("{region} of {id} could not be saved: {}", fault.reason);
                     let Salvage { inbox, undelivered, .. } = *salvage;
                     let lost = inbox.letters.len() + undelivered.len();

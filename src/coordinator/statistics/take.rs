@@ -108,9 +108,9 @@ fn region_statistics(
                 hung,
                 hung_in: hung.map(|_| slot.progress.step()),
                 coupled: coupled((*id, region)),
-                columns: slot.columns,
-                entities: slot.entities,
-                viewers: slot.viewers,
+                columns: slot.numbers.columns,
+                entities: slot.numbers.entities,
+                viewers: slot.numbers.viewers,
                 ticks: slot.history.ticks(),
                 windows: *slot.history.windows(),
                 ..RegionStatistics::new(*id, region)

@@ -6,7 +6,6 @@ use crate::region::RegionId;
 use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage};
 use crate::space::DimensionId;
 use bevy::prelude::*;
-use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::io;
@@ -15,9 +14,69 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Tasks of coupled regions that a region thread runs one after the other; usually a single one. Letters from one of the regions
-/// to a later one arrive before that one begins.
-pub type RegionJob = VecDeque<Assignment>;
+/// A task for a region thread, and those of the regions that are coupled with it, which run after it on the same thread.
+/// Letters from one of the regions to a later one arrive before that one begins.
+pub struct RegionJob {
+    pub first: Assignment,
+    pub coupled: Vec<Assignment>,
+}
+
+impl From<Assignment> for RegionJob {
+    fn from(first: Assignment) -> Self {
+        Self { first, coupled: Vec::new() }
+    }
+}
+
+/// Jobs that wait for a region thread, in the order of handover. In contrast to a channel, it takes many at a time, and allocates
+/// nothing in the long run.
+#[derive(Default)]
+struct JobQueue {
+    /// The jobs; `None` once no more will come.
+    waiting: Mutex<Option<VecDeque<RegionJob>>>,
+    more: Condvar,
+}
+
+impl JobQueue {
+    fn new() -> Self {
+        Self { waiting: Mutex::new(Some(VecDeque::new())), more: Condvar::new() }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Option<VecDeque<RegionJob>>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves the jobs into the queue. After its end they are dropped.
+    fn append(&self, jobs: &mut VecDeque<RegionJob>) {
+        if let Some(waiting) = &mut *self.waiting() {
+            waiting.append(jobs);
+        }
+        jobs.clear();
+        self.more.notify_all();
+    }
+
+    fn end(&self) {
+        *self.waiting() = None;
+        self.more.notify_all();
+    }
+
+    /// The next job; `None` once no more will come. Makes fresh worlds while there is none.
+    fn next(&self, template: &RegionTemplate) -> Option<RegionJob> {
+        let mut has_refilled = false;
+        loop {
+            let mut waiting = self.waiting();
+            if let Some(job) = waiting.as_mut()?.pop_front() {
+                return Some(job);
+            }
+            if mem::replace(&mut has_refilled, true) {
+                drop(self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner));
+                has_refilled = false;
+            } else {
+                drop(waiting);
+                has_refilled = !panic::catch(|| template.refill()).unwrap_or(false);
+            }
+        }
+    }
+}
 
 /// Ended tasks that the coordinator has not seen. Only the first of them wakes it.
 #[derive(Default)]
@@ -32,19 +91,20 @@ impl FinishedTasks {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn take(&self) -> Vec<TaskDone> {
-        mem::take(&mut self.waiting().0)
+    /// Moves the tasks into the list.
+    pub fn take(&self, into: &mut Vec<TaskDone>) {
+        take(&mut self.waiting().0, into);
     }
 
-    /// Waits for this many tasks, and takes them.
-    fn take_all(&self, tasks: usize) -> Vec<TaskDone> {
+    /// Waits for this many tasks, and moves them into the list.
+    fn take_all(&self, tasks: usize, into: &mut Vec<TaskDone>) {
         let mut waiting = self.waiting();
         waiting.1 = tasks;
         while waiting.0.len() < tasks {
             waiting = self.all.wait(waiting).unwrap_or_else(PoisonError::into_inner);
         }
         waiting.1 = 0;
-        mem::take(&mut waiting.0)
+        take(&mut waiting.0, into);
     }
 
     fn push(self: &Arc<Self>, done: TaskDone, wake: &Notifier) {
@@ -59,12 +119,21 @@ impl FinishedTasks {
     }
 }
 
+/// Moves the tasks into the list. Both lists keep their memory.
+fn take(tasks: &mut Vec<TaskDone>, into: &mut Vec<TaskDone>) {
+    match into.is_empty() {
+        true => mem::swap(into, tasks),
+        false => into.append(tasks),
+    }
+}
+
 /// A region's task that has ended.
 pub struct TaskDone {
     pub dimension: DimensionId,
     pub region: RegionId,
     pub took: Duration,
-    pub outcome: Result<(Vec<RegionWorld>, Box<Outbox>), Fault>,
+    /// The region's world, and its outbox if there is something to report.
+    pub outcome: Result<(Vec<RegionWorld>, Option<Box<Outbox>>), Box<Fault>>,
 }
 
 /// A task that panicked, and its remains.
@@ -76,45 +145,41 @@ pub struct Fault {
 }
 
 pub struct RegionThreads {
-    jobs: Option<Sender<RegionJob>>,
+    jobs: Arc<JobQueue>,
     finished: Arc<FinishedTasks>,
     threads: Vec<JoinHandle<()>>,
     template: RegionTemplate,
-    wake: Notifier,
 }
 
 impl RegionThreads {
     pub(super) fn start(threads: usize, template: &RegionTemplate, wake: &Notifier) -> io::Result<Self> {
-        let (jobs, waiting) = unbounded::<RegionJob>();
+        let jobs = Arc::new(JobQueue::new());
         let finished = Arc::<FinishedTasks>::default();
         let start = |number| {
-            let (waiting, wake) = (waiting.clone(), wake.clone());
+            let (jobs, wake) = (jobs.clone(), wake.clone());
             let (template, finished) = (template.clone(), finished.clone());
             let run = move || {
-                while let Some(job) = next_job(&waiting, &template) {
+                while let Some(job) = jobs.next(&template) {
                     run_job(job, &template, |done| finished.push(done, &wake));
                 }
             };
             Builder::new().name(format!("terrane region {number}")).spawn(run)
         };
-        let threads = (0..threads.max(1)).map(start).collect::<io::Result<_>>()?;
-        Ok(Self { jobs: Some(jobs), finished, threads, template: template.clone(), wake: wake.clone() })
-    }
-
-    /// Hands tasks to the threads.
-    pub fn run(&self, job: impl Into<RegionJob>) {
-        if let Some(jobs) = &self.jobs
-            && let Err(refused) = jobs.send(job.into())
-        {
-            // No thread could be started: better late than never.
-            let push = |done| self.finished.push(done, &self.wake);
-            run_job(refused.into_inner(), &self.template, push);
+        let threads = (0..threads.max(1)).map(start).collect::<io::Result<_>>();
+        if threads.is_err() {
+            jobs.end();
         }
+        Ok(Self { jobs, finished, threads: threads?, template: template.clone() })
     }
 
-    /// Waits until this many tasks have ended, and takes them.
-    pub fn wait_for(&self, tasks: usize) -> Vec<TaskDone> {
-        self.finished.take_all(tasks)
+    /// Hands jobs to the threads.
+    pub fn run(&self, jobs: &mut VecDeque<RegionJob>) {
+        self.jobs.append(jobs);
+    }
+
+    /// Waits until this many tasks have ended, and moves them into the list.
+    pub fn wait_for(&self, tasks: usize, into: &mut Vec<TaskDone>) {
+        self.finished.take_all(tasks, into);
     }
 
     /// Runs a region on the current thread.
@@ -124,7 +189,7 @@ impl RegionThreads {
 
     /// Joins the threads that have ended. Hung threads are left alone.
     pub(super) fn join(&mut self) {
-        self.jobs = None;
+        self.jobs.end();
         for thread in self.threads.drain(..).filter(JoinHandle::is_finished) {
             // A region thread catches the panics of the game.
             let _ = thread.join();
@@ -132,45 +197,35 @@ impl RegionThreads {
     }
 }
 
-/// The next job. Makes fresh worlds while there is none.
-fn next_job(jobs: &Receiver<RegionJob>, template: &RegionTemplate) -> Option<RegionJob> {
-    loop {
-        match jobs.try_recv() {
-            Ok(job) => return Some(job),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => {}
-        }
-        if !panic::catch(|| template.refill()).unwrap_or(false) {
-            return jobs.recv().ok();
-        }
-    }
-}
-
-fn run_job(mut tasks: RegionJob, template: &RegionTemplate, mut push: impl FnMut(TaskDone)) {
-    while let Some(task) = tasks.pop_front() {
+fn run_job(job: RegionJob, template: &RegionTemplate, mut push: impl FnMut(TaskDone)) {
+    let RegionJob { first, coupled } = job;
+    let mut coupled = VecDeque::from(coupled);
+    let mut next = Some(first);
+    while let Some(task) = next {
         let mut ended = run_task(task, template);
-        if let Ok((_, outbox)) = &mut ended.outcome
-            && !tasks.is_empty()
+        if let Ok((_, Some(outbox))) = &mut ended.outcome
+            && !coupled.is_empty()
         {
-            pass_letters(outbox, &mut tasks);
+            pass_letters(outbox, &mut coupled);
         }
         push(ended);
+        next = coupled.pop_front();
     }
 }
 
 /// Hands letters to the regions that tick next on this thread. Other letters go through the coordinator.
-fn pass_letters(outbox: &mut Outbox, tasks: &mut RegionJob) {
+fn pass_letters(outbox: &mut Outbox, tasks: &mut VecDeque<Assignment>) {
     for letter in mem::take(&mut outbox.letters) {
         let has_target = |task: &&mut Assignment| task.worlds.first().is_some_and(|world| world.has_target(&letter));
         match tasks.iter_mut().find(has_target) {
-            Some(task) => task.inbox.letters.push(letter),
+            Some(task) => task.inbox.get_or_insert_default().letters.push(letter),
             None => outbox.letters.push(letter),
         }
     }
 }
 
 fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
-    let (dimension, region) = (assignment.ground.dimension, assignment.region);
+    let (dimension, region) = (assignment.dimension, assignment.region);
     let _span = debug_span!("region", %dimension, %region).entered();
     let started = Instant::now();
     let ended = panic::catch(|| assignment.run(template)).and_then(|made| {
@@ -181,7 +236,7 @@ fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
     });
     let outcome = match ended {
         Ok(outbox) => Ok((assignment.worlds, outbox)),
-        Err((fault, payload)) => Err(Fault { fault, payload: Some(payload), salvage: salvage(assignment) }),
+        Err((fault, payload)) => Err(Box::new(Fault { fault, payload: Some(payload), salvage: salvage(assignment) })),
     };
     TaskDone { dimension, region, took: started.elapsed(), outcome }
 }

@@ -179,6 +179,12 @@ impl RegionColumns {
         self.columns.contains_key(&position)
     }
 
+    /// Returns `true` if the position is not on this region's ground.
+    pub(crate) fn is_outside(&self, position: &Position) -> bool {
+        self.ground.as_ref().is_some_and(|ground| ground.dimension != position.dimension)
+            || !self.contains(position.column())
+    }
+
     /// Inserts a column, or the part of it that is missing. Returns the heights of that part if the column was loaded before.
     pub(crate) fn insert(&mut self, column: Column, light: Option<ColumnLight>) -> Option<HeightSet> {
         let position = column.pos();

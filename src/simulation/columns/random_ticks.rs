@@ -47,6 +47,11 @@ impl RegionColumns {
         }
     }
 
+    /// Returns `true` if there are chunks that may get random ticks.
+    pub(crate) fn has_random_chunks(&self) -> bool {
+        !self.random_chunks.is_empty()
+    }
+
     /// The number of chunks that may get random ticks.
     #[cfg(test)]
     pub(crate) fn random_chunk_count(&self) -> usize {

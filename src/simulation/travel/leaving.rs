@@ -6,7 +6,7 @@ use super::followers::{followers, place, roots};
 use super::stored_entities::record;
 use crate::simulation::columns::unsaved::collect_unsaved;
 use crate::simulation::inbox_outbox::MirrorUpdate;
-use crate::simulation::world::RegionContents;
+use crate::simulation::world::{RegionContents, get};
 use crate::simulation::{Letter, LoggedOut, Player, Position, Undeliverable};
 use crate::space::ColumnPos;
 use crate::storage::EntityRecord;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 /// Removes players who logged out. All unsaved data is handed out with them, so that a crash neither duplicates nor loses
 /// their belongings.
 pub fn tend_players(world: &mut World, contents: &mut RegionContents) {
-    let found: Vec<Entity> = contents.player_query.iter(world).collect();
+    let found: Vec<Entity> = get(&mut contents.look, world).players.iter().collect();
     for player in &found {
         set_free(world, &contents.components, *player);
     }
