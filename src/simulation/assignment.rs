@@ -12,7 +12,7 @@ use super::template::RegionTemplate;
 use super::template_error::RegionTemplateError;
 use super::time_of_day::{ClockedTimeOfDay, TimeOfDay};
 use super::travel::merge_split::{absorb, split};
-use super::world::{Begin, RegionContents, RegionWorld, get};
+use super::world::{Begin, Ends, RegionContents, RegionWorld, get};
 use crate::region::{RegionId, RegionPart};
 use crate::space::DimensionId;
 use bevy::prelude::*;
@@ -83,7 +83,8 @@ impl Assignment {
         // The first world is dropped with `self`. That may panic once more.
         let worlds = self.worlds.split_off(self.worlds.len().min(1));
         let mut found = self.worlds.first_mut().map(|world| world.salvage(self.region)).unwrap_or_default();
-        let Inbox { travellers, resources, edits, letters, .. } = self.inbox.take().map(|inbox| *inbox).unwrap_or_default();
+        let Inbox { travellers, resources, edits, letters, .. } =
+            self.inbox.take().map(|inbox| *inbox).unwrap_or_default();
         found.inbox.append(Inbox { travellers, resources, edits, letters, ..Inbox::default() });
         Salvage { worlds, ..found }
     }
@@ -127,7 +128,8 @@ impl RegionWorld {
         (contents.number, contents.clock, contents.period) = (number, clock, period);
         contents.seen = contents.began;
         let began = world.increment_change_tick();
-        let Begin { mut columns, mut info, mut index, mut random, mut post, mut time } = get(&mut contents.begin, world);
+        let Begin { mut columns, mut info, mut index, mut random, mut post, mut time } =
+            get(&mut contents.begin, world);
         let columns = columns.bypass_change_detection();
         columns.ticks.set_clock(clock, period);
         columns.time_of_day = time_of_day;
@@ -187,7 +189,7 @@ impl RegionWorld {
 impl RegionContents {
     /// Completes the outbox after a task that has not panicked. Returns `None` if there is nothing to report.
     fn hand_out(&mut self, world: &mut World) -> Option<Box<Outbox>> {
-        let Begin { columns, mut index, .. } = get(&mut self.begin, world);
+        let Ends { columns, mut index, .. } = get(&mut self.ends, world);
         let (appeared, gone) = index.bypass_change_detection().take_touched();
         let viewers = self.viewer_places.len();
         let numbers = RegionNumbers { columns: columns.columns().len(), entities: index.len(), viewers };

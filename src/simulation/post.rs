@@ -1,8 +1,8 @@
 //! Sending letters from a region, and the letters that wait in it.
 
 use super::RegionColumns;
-use super::schedules::OwnMessages;
 use super::letter::{Address, Letter, LetterSender, Received, RegionMessage, Returned, Undeliverable};
+use super::schedules::OwnMessages;
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;

@@ -127,7 +127,9 @@ impl TickSchedules {
     fn find_schedules(&mut self, world: &World) {
         let schedules = world.resource::<Schedules>();
         if schedules.contains(RegionTick) {
-            error_once!("systems that are added to RegionTick in a running region are ignored: add them with add_region_plugins");
+            error_once!(
+                "systems that are added to RegionTick in a running region are ignored: add them with add_region_plugins"
+            );
         }
         let exists = |label| label == self.region_tick.label() || schedules.contains(label);
         self.existing.clear();

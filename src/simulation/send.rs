@@ -9,7 +9,7 @@ use super::travel::departure::depart_all;
 use super::travel::entities::MoveCause;
 use super::travel::followers::{place, roots};
 use super::travel::leaving::{evict_entities, tend_players};
-use super::world::{Look, get, RegionContents, ViewerPlace};
+use super::world::{Ends, Look, RegionContents, ViewerPlace, get};
 use super::{LoadedColumn, Position, RegionTemplateError, Task, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use bevy::ecs::change_detection::Tick;
@@ -39,7 +39,10 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let cut = mem::take(&mut contents.inbox.cut);
     // All unsaved data goes along with anything that leaves, so a crash never loses only one side.
     let is_asked = !matches!(task, Task::Tick { save: false, .. });
-    let is_wanted = is_asked || found.must_save || found.has_players_to_tend || contents.outbox.worked.iter().any(Answer::has_changed);
+    let is_wanted = is_asked
+        || found.must_save
+        || found.has_players_to_tend
+        || contents.outbox.worked.iter().any(Answer::has_changed);
     if is_wanted || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         note_ticks(world, task, &leaving, &cut);
         collect_unsaved(world, contents);
@@ -87,8 +90,7 @@ fn look(world: &mut World, contents: &mut RegionContents) -> Found {
     }
     // Entities that did not move are skipped.
     let outside = |position: &Position| owned.is_outside(position);
-    found.anyone_outside =
-        positions.iter().any(|at| (owned.look_everywhere || at.is_changed()) && outside(&at));
+    found.anyone_outside = positions.iter().any(|at| (owned.look_everywhere || at.is_changed()) && outside(&at));
     // Not all of them leave now: a child may be detached from its parent later.
     owned.look_everywhere = found.anyone_outside;
     // A player who died must not come back with the store.
@@ -99,8 +101,8 @@ fn look(world: &mut World, contents: &mut RegionContents) -> Found {
 
 /// Puts the letters and the changes of the ground into the outbox.
 fn fill(world: &mut World, contents: &mut RegionContents, task: &Task) {
-    let RegionContents { look, outbox, period, .. } = contents;
-    let Look { mut columns, mut post, .. } = get(look, world);
+    let RegionContents { ends, outbox, period, .. } = contents;
+    let Ends { mut columns, mut post, .. } = get(ends, world);
     outbox.letters = post.bypass_change_detection().take();
     let owned = columns.bypass_change_detection();
     outbox.fetched = mem::take(&mut owned.fetched);
@@ -128,7 +130,8 @@ fn raise(world: &mut World, error: impl Into<BevyError>) {
 
 /// Reports the viewers and their places, if these have changed. A viewer without a position of its own has that of its parent.
 fn report_viewers(world: &mut World, contents: &mut RegionContents, carried: Vec<(Entity, Uuid, ViewerRadii)>) {
-    let RegionContents { components, outbox, viewers: known, viewer_places: before, next_viewer_places: now, .. } = contents;
+    let RegionContents { components, outbox, viewers: known, viewer_places: before, next_viewer_places: now, .. } =
+        contents;
     let placed = |(entity, id, radii)| Some((id, place(world, components, entity)?, radii));
     now.extend(carried.into_iter().filter_map(placed));
     now.sort_unstable_by_key(|(id, ..)| *id);

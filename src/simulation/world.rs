@@ -62,6 +62,7 @@ pub(super) struct RegionContents {
     // The parameters of every tick are cached, since they remember the ids of components and the matching archetypes.
     pub begin: SystemState<Begin<'static>>,
     pub look: SystemState<Look<'static, 'static>>,
+    pub ends: SystemState<Ends<'static>>,
     pub schedules: TickSchedules,
     pub mirrored_query: QueryState<(EntityRef<'static>, &'static StableId, Ref<'static, Position>)>,
     /// The change tick of the last sending of mirrors.
@@ -107,6 +108,14 @@ pub(super) struct Begin<'w> {
     pub time: ResMut<'w, Time>,
 }
 
+/// What a task takes out of the world as it ends.
+#[derive(SystemParam)]
+pub(super) struct Ends<'w> {
+    pub columns: ResMut<'w, RegionColumns>,
+    pub index: ResMut<'w, EntityIndex>,
+    pub post: ResMut<'w, Post>,
+}
+
 /// What a task looks at after the game's systems.
 #[derive(SystemParam)]
 pub(super) struct Look<'w, 's> {
@@ -121,10 +130,7 @@ pub(super) struct Look<'w, 's> {
 }
 
 /// Fetches the parameters. A region in which the game has removed a resource of this crate halts.
-pub(super) fn get<'w, 's, P: SystemParam>(
-    state: &'s mut SystemState<P>,
-    world: &'w mut World,
-) -> P::Item<'w, 's> {
+pub(super) fn get<'w, 's, P: SystemParam>(state: &'s mut SystemState<P>, world: &'w mut World) -> P::Item<'w, 's> {
     state.get_mut(world).unwrap_or_else(|error| panic!("a resource of this crate was removed: {error}"))
 }
 

@@ -1,7 +1,7 @@
 //! Memory is freed: regions and viewers that are gone leave nothing behind, and the loaded columns of a viewer follow from its
 //! radius.
 
-use crate::meter::live_bytes;
+use crate::meter::{allocations, live_bytes};
 use crate::support::ground::disc;
 use crate::support::process::{self, here, program};
 use crate::support::*;
@@ -167,6 +167,47 @@ fn alone(test: &str, run: impl FnOnce()) {
     let (mut process, lines) = process::start(program(), &test, folder.path());
     let said: Vec<String> = lines.collect();
     assert!(process.wait().unwrap().success(), "{}", said.join("\n"));
+}
+
+#[derive(Component, Clone)]
+struct Creature(u32);
+
+/// The fewest allocations in one of some updates, while this many regions with ten creatures each tick.
+fn allocations_with(regions: usize) -> usize {
+    let mut app = game(TerranePlugin { threads: ThreadSettings { regions: 1, ..default() }, ..lockstep() });
+    app.register_region_component::<Creature>().add_region_plugins(|region| {
+        region.add_systems(RegionTick, |mut creatures: Query<&mut Creature>| {
+            creatures.iter_mut().for_each(|mut creature| creature.0 += 1);
+        });
+    });
+    let dimension = flat(&mut app);
+    start(&mut app);
+    for number in 0..regions as i64 {
+        let place = BlockPos::new(number * SPACING * 16, 5, 0);
+        in_region(&mut app, dimension, place, move |region| {
+            let id = region.resource::<RegionInfo>().dimension;
+            region.spawn((Position::new(id, place), Viewer::new().with_radius(0)));
+            region.spawn_batch((0..10).map(move |_| (Position::new(id, place), Creature(0))));
+        });
+    }
+    until_regions(&mut app, regions);
+    update(&mut app, 200);
+    let used = (0..200).map(|_| {
+        let before = allocations();
+        app.update();
+        allocations() - before
+    });
+    used.min().unwrap()
+}
+
+/// Promise, worlds: A tick in which nothing happens allocates no memory.
+#[test]
+fn a_plain_tick_allocates_nothing() {
+    alone("a_plain_tick_allocates_nothing", || {
+        let [few, many] = [20, 60].map(allocations_with);
+        // The lists of a pass grow a few times more.
+        assert!(many < few + 40 / 4, "20 regions allocate {few} times in an update, and 60 regions {many} times");
+    });
 }
 
 /// The resident memory of the process, in bytes.

@@ -2,7 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::sync::atomic::{AtomicIsize, Ordering};
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering};
 
 /// The system's allocator, with counters of the bytes that each thread and the process hold.
 struct Meter;
@@ -11,6 +11,7 @@ struct Meter;
 static METER: Meter = Meter;
 
 static LIVE: AtomicIsize = AtomicIsize::new(0);
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static HELD: Cell<isize> = const { Cell::new(0) };
@@ -18,6 +19,9 @@ thread_local! {
 }
 
 fn count(bytes: isize) {
+    if bytes > 0 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+    }
     LIVE.fetch_add(bytes, Ordering::Relaxed);
     // Neither needs memory or a destructor, so they exist as long as their thread allocates.
     let held = HELD.get() + bytes;
@@ -55,6 +59,11 @@ unsafe impl GlobalAlloc for Meter {
 /// The bytes that the process holds. Useful only for a test in its own process.
 pub fn live_bytes() -> usize {
     usize::try_from(LIVE.load(Ordering::Relaxed)).unwrap_or_default()
+}
+
+/// The allocations of the process so far, those that grew included. Useful only for a test in its own process.
+pub fn allocations() -> usize {
+    ALLOCATIONS.load(Ordering::Relaxed)
 }
 
 /// Runs a closure, and returns the peak of the bytes that this thread allocated in addition to those before.

@@ -195,18 +195,8 @@ impl Surroundings<'_> {
             let number = self.deadlines.next_assignment();
             let Parked { worlds, inbox } = parked;
             let (task, time_of_day) = (Task::Close, time.time_of_day);
-            let assignment = Assignment {
-                dimension: id,
-                region,
-                ground,
-                worlds,
-                inbox,
-                task,
-                number,
-                clock,
-                time_of_day,
-                progress,
-            };
+            let assignment =
+                Assignment { dimension: id, region, ground, worlds, inbox, task, number, clock, time_of_day, progress };
             match self.threads.regions.run_here(assignment).outcome {
                 Ok((worlds, outbox)) => {
                     if let Some(outbox) = outbox {

@@ -78,6 +78,8 @@ impl Field<'_> {
                     Kind::Load => &viewer.to_load,
                     Kind::Generate => &viewer.to_generate,
                 };
+                // Most viewers have all their ground, wherever they are heading.
+                outlook.at_least(None)?;
                 let distance = outlook.at_least(self.lead(viewer, kind).as_ref())?;
                 Some(Candidate { distance, ticket: *ticket, kind, rank: self.turns.rank(viewer.served) })
             })
