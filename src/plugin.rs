@@ -4,6 +4,8 @@ mod app_ext;
 mod bodies;
 mod diagnostics;
 mod ground;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod reflection;
 mod setup;
 mod signals;
@@ -16,6 +18,8 @@ pub use app_ext::TerraneAppExt;
 pub use bodies::BodyPlugin;
 pub use diagnostics::WorldDiagnosticsPlugin;
 pub use ground::{FallingBlocksPlugin, GrowthPlugin, LiquidsPlugin};
+#[cfg(feature = "metrics")]
+pub use metrics::{MetricsPlugin, MetricsServer};
 pub use setup::WorldFailure;
 
 use crate::coordinator::{CoordinatorHandle, Jobs, MainLink};

@@ -182,6 +182,7 @@ impl RegionData for RegionSlot {
     fn merge(&mut self, _: RegionId, mut other: Self) {
         self.listed_sections = None;
         let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
+        let has_world = !absorbed.worlds.is_empty();
         own.worlds.extend(absorbed.worlds);
         if let Some(inbox) = absorbed.inbox {
             own.inbox().append(*inbox);
@@ -201,6 +202,10 @@ impl RegionData for RegionSlot {
             (Some(halted), Some(_)) => Some(halted),
             (one, other) => one.or(other).filter(|halted| halted.holds_others),
         };
+        if !has_world {
+            // Its numbers are those of a world that is gone.
+            other.numbers = RegionNumbers::default();
+        }
         self.numbers.columns += other.numbers.columns;
         self.numbers.entities += other.numbers.entities;
         self.numbers.viewers += other.numbers.viewers;

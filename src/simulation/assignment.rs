@@ -54,13 +54,15 @@ impl Assignment {
             progress.pass(TaskStep::Making);
             let mut world = template.take()?;
             world.settle(*region, ground);
+            // The coordinator may still have the numbers of a world that is gone.
+            world.contents.is_unknown = true;
             worlds.push(world);
         }
         // Delays of letters that wait in this world, or arrive now, count from this clock.
         let clock = (if let Task::Tick { clock, .. } = task { *clock } else { clock.0 }, clock.1);
         let has_inbox = inbox.is_some();
         let absorbs = worlds.len() > 1;
-        let Some(world) = worlds.first_mut() else { return Ok(None) };
+        let world = worlds.first_mut().expect("a region without a world comes with the source of its columns");
         let has_due = world.begin(*region, *number, clock, time_of_day.map(|time| time.at(clock.0)), task);
         if let Some(inbox) = inbox.take() {
             world.contents.inbox = *inbox;
@@ -147,7 +149,6 @@ impl RegionWorld {
         post.bypass_change_detection().set_sender(info.dimension, region, columns.columns().first().copied());
         if let Task::Tick { clock, delta, .. } = *task {
             contents.began = Some(began);
-            info.bypass_change_detection().ticks += 1;
             advance_time(&mut time, clock, delta);
         }
         // A crowded region runs its systems in parallel, until it has fallen to half of the threshold again.
@@ -167,15 +168,18 @@ impl RegionWorld {
             progress.pass(TaskStep::Receiving);
             debug_span!("receive").in_scope(|| receive(world, contents, task));
         }
-        deliver(world, contents, task);
+        if !contents.waiting.is_empty() {
+            progress.pass(TaskStep::Receiving);
+            deliver(world, contents, task);
+        }
         if let Task::Tick { .. } = task {
             debug_span!("simulate").in_scope(|| contents.schedules.run(world, progress));
+            progress.pass(TaskStep::Sending);
             debug_span!("work").in_scope(|| work(world, contents));
         }
         progress.pass(TaskStep::Sending);
         debug_span!("send").in_scope(|| send(world, contents, task));
         world.clear_trackers();
-        contents.schedules.check_change_ticks(world);
         if let Task::Split { parts } = task {
             progress.pass(TaskStep::Splitting);
             // The outbox is complete. Hooks of the game no longer affect it.
@@ -197,8 +201,9 @@ impl RegionContents {
         self.edits.clear();
         self.handed_over.clear();
         self.is_handed_out = false;
-        let has_news = mem::replace(&mut self.outbox.numbers, numbers) != numbers || mem::take(&mut self.is_unknown);
-        (has_news || !self.outbox.is_empty())
+        let has_news = mem::replace(&mut self.outbox.numbers, numbers) != numbers;
+        let is_unknown = mem::take(&mut self.is_unknown);
+        (has_news || is_unknown || !self.outbox.is_empty())
             .then(|| mem::replace(&mut self.outbox, Box::new(Outbox { numbers, ..Outbox::default() })))
     }
 }

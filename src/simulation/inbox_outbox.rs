@@ -188,7 +188,7 @@ pub struct Outbox {
     pub save: SaveBatch,
     /// Mirrored entities that changed or are gone.
     pub mirrors: Vec<MirrorUpdate>,
-    /// All viewers of the region by their stable ids, sorted, with position and radii; empty if nothing about them has changed.
+    /// All viewers of the region by their stable ids, sorted, with position and radii; empty if each is in the same chunk as before.
     pub viewers: Vec<(Uuid, Position, ViewerRadii)>,
     /// Viewers that no longer exist.
     pub viewers_gone: Vec<Uuid>,

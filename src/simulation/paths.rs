@@ -84,7 +84,11 @@ impl Plugin for PathPlugin {
         })
         .add_systems(RegionTick, find_paths.in_set(PathSystems::Find).after(GroundSystems::Grow))
         .add_systems(NoteChanges, note_changes);
-        app.world_mut().resource_mut::<MainScheduleOrder>().insert_after(Last, NoteChanges);
+    }
+
+    fn finish(&self, app: &mut App) {
+        // After the schedules of all plugins.
+        app.world_mut().resource_mut::<MainScheduleOrder>().labels.push(NoteChanges.intern());
     }
 }
 

@@ -47,9 +47,6 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
 
 /// Delivers the letters that are due.
 pub fn deliver(world: &mut World, contents: &mut RegionContents, task: &Task) {
-    if contents.waiting.is_empty() {
-        return;
-    }
     // In a task without a tick, a delivered message could leave with its entity before any system reads it.
     match *task {
         Task::Tick { clock, .. } => hand_over(world, contents, clock),

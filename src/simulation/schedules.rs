@@ -8,6 +8,7 @@ use bevy::ecs::message::MessageRegistry;
 use bevy::ecs::schedule::{InternedScheduleLabel, MultiThreadedExecutor, ScheduleLabel, SingleThreadedExecutor};
 use bevy::prelude::*;
 use std::mem;
+use std::ops::Range;
 
 /// How a tick runs the game's schedules. Kept outside the world: looking up a resource costs as much as a small system.
 pub struct TickSchedules {
@@ -66,22 +67,32 @@ impl TickSchedules {
     /// Runs the schedules of one tick, with the startup schedules only in the first one.
     pub fn run(&mut self, world: &mut World, progress: &TaskProgress) {
         progress.name_schedules(|| self.order.iter().map(|label| format!("{label:?}")).collect());
-        let skipped = if mem::replace(&mut self.has_started, true) { self.startup } else { 0 };
-        if self.is_turn() {
+        // Before the first schedule does so, which would not reach this one.
+        if let Some(check) = world.check_change_ticks() {
+            self.region_tick.check_change_ticks(check);
+        }
+        let is_turn = self.ticks.is_multiple_of(LOOK_PERIOD);
+        self.ticks = self.ticks.wrapping_add(1);
+        if !mem::replace(&mut self.has_started, true) {
+            self.find_schedules(world);
+            self.run_schedules(0..self.startup, world, progress);
+        }
+        if is_turn {
             self.find_schedules(world);
         }
-        self.ticks = self.ticks.wrapping_add(1);
-        let mut is_updated = false;
-        for place in 0..self.existing.len() {
-            let number = self.existing[place];
-            if number < skipped {
+        self.update_messages(world, is_turn);
+        self.run_schedules(self.startup..self.order.len(), world, progress);
+    }
+
+    /// Runs the schedules at these places of the order that exist.
+    fn run_schedules(&mut self, places: Range<usize>, world: &mut World, progress: &TaskProgress) {
+        for index in 0..self.existing.len() {
+            let place = self.existing[index];
+            if !places.contains(&place) {
                 continue;
             }
-            if number >= self.startup && !mem::replace(&mut is_updated, true) {
-                self.update_messages(world);
-            }
-            progress.pass_schedule(number);
-            let label = self.order[number];
+            progress.pass_schedule(place);
+            let label = self.order[place];
             let _span = debug_span!("schedule", name = ?label).entered();
             if label == self.region_tick.label() {
                 self.region_tick.run(world);
@@ -89,21 +100,6 @@ impl TickSchedules {
                 // It may have been removed.
                 let _ = world.try_run_schedule(label);
             }
-        }
-        if !is_updated {
-            self.update_messages(world);
-        }
-    }
-
-    /// Returns `true` in one of [`LOOK_PERIOD`] ticks, beginning with the first.
-    fn is_turn(&self) -> bool {
-        self.ticks.is_multiple_of(LOOK_PERIOD)
-    }
-
-    /// Keeps the change ticks of systems from overflowing.
-    pub fn check_change_ticks(&mut self, world: &mut World) {
-        if let Some(check) = world.check_change_ticks() {
-            self.region_tick.check_change_ticks(check);
         }
     }
 
@@ -113,9 +109,9 @@ impl TickSchedules {
         set_executor(&mut self.region_tick, parallel);
     }
 
-    /// [`RegionTick`], for a world that is not going to tick.
-    pub fn into_region_tick(self) -> Schedule {
-        self.region_tick
+    /// [`RegionTick`].
+    pub fn region_tick(&mut self) -> &mut Schedule {
+        &mut self.region_tick
     }
 
     /// Notes that the crate writes messages of its own in this task.
@@ -137,8 +133,7 @@ impl TickSchedules {
     }
 
     /// Drops messages that are two ticks old.
-    fn update_messages(&mut self, world: &mut World) {
-        let is_turn = self.is_turn();
+    fn update_messages(&mut self, world: &mut World, is_turn: bool) {
         let archetypes = world.archetypes().len();
         // Contains message types registered by plugins, or by a system since then: such a type is a new kind of resource.
         if (mem::replace(&mut self.archetypes, archetypes) != archetypes || is_turn)

@@ -27,22 +27,24 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     if let Some(error) = contents.seen_archetypes.look(world, &contents.components) {
         raise(world, error);
     }
-    let found = look(world, contents);
-    found.faults.into_iter().for_each(|error| raise(world, error));
-    if found.has_players_to_tend {
+    let mut found = look(world, contents);
+    found.faults.drain(..).for_each(|error| raise(world, error));
+    let has_players_to_tend = found.has_players_to_tend;
+    if has_players_to_tend {
         tend_players(world, contents);
+        // Players who left are no viewers any more. Everything that was outside of the region is found again.
+        found = look(world, contents);
+        found.faults.drain(..).for_each(|error| raise(world, error));
     }
-    report_viewers(world, contents, found.carried_viewers);
+    let is_asked = !matches!(task, Task::Tick { save: false, .. });
+    report_viewers(world, contents, found.carried_viewers, is_asked);
     mirror(world, contents);
     let walked_out = if found.anyone_outside { walked_out(world, contents) } else { Vec::new() };
     let leaving = leaving_columns(world, contents, task);
     let cut = mem::take(&mut contents.inbox.cut);
     // All unsaved data goes along with anything that leaves, so a crash never loses only one side.
-    let is_asked = !matches!(task, Task::Tick { save: false, .. });
-    let is_wanted = is_asked
-        || found.must_save
-        || found.has_players_to_tend
-        || contents.outbox.worked.iter().any(Answer::has_changed);
+    let is_wanted =
+        is_asked || found.must_save || has_players_to_tend || contents.outbox.worked.iter().any(Answer::has_changed);
     if is_wanted || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         note_ticks(world, task, &leaving, &cut);
         collect_unsaved(world, contents);
@@ -99,10 +101,13 @@ fn look(world: &mut World, contents: &mut RegionContents) -> Found {
     found
 }
 
-/// Puts the letters and the changes of the ground into the outbox.
+/// Counts the tick, and puts the letters and the changes of the ground into the outbox.
 fn fill(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let RegionContents { ends, outbox, period, .. } = contents;
-    let Ends { mut columns, mut post, .. } = get(ends, world);
+    let Ends { mut columns, mut post, mut info, .. } = get(ends, world);
+    if let Task::Tick { .. } = task {
+        info.bypass_change_detection().ticks += 1;
+    }
     outbox.letters = post.bypass_change_detection().take();
     let owned = columns.bypass_change_detection();
     outbox.fetched = mem::take(&mut owned.fetched);
@@ -128,8 +133,14 @@ fn raise(world: &mut World, error: impl Into<BevyError>) {
     handler(error.into(), context);
 }
 
-/// Reports the viewers and their places, if these have changed. A viewer without a position of its own has that of its parent.
-fn report_viewers(world: &mut World, contents: &mut RegionContents, carried: Vec<(Entity, Uuid, ViewerRadii)>) {
+/// Reports the viewers and their places if one of them is in another chunk than before, and with each save. A viewer without a
+/// position of its own has that of its parent.
+fn report_viewers(
+    world: &mut World,
+    contents: &mut RegionContents,
+    carried: Vec<(Entity, Uuid, ViewerRadii)>,
+    always: bool,
+) {
     let RegionContents { components, outbox, viewers: known, viewer_places: before, next_viewer_places: now, .. } =
         contents;
     let placed = |(entity, id, radii)| Some((id, place(world, components, entity)?, radii));
@@ -139,7 +150,7 @@ fn report_viewers(world: &mut World, contents: &mut RegionContents, carried: Vec
     let (now, before) = (before, now);
     let chunk_of = |(id, at, radii): &ViewerPlace| (*id, at.dimension, at.block.chunk(), *radii);
     let is_known = known.len() == now.len() && now.iter().all(|(id, ..)| known.contains(id));
-    if is_known && now.iter().map(chunk_of).eq(before.iter().map(chunk_of)) {
+    if !always && is_known && now.iter().map(chunk_of).eq(before.iter().map(chunk_of)) {
         return;
     }
     outbox.viewers.clone_from(now);

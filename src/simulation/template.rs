@@ -178,23 +178,21 @@ impl RegionTemplate {
     /// Makes one region world and drops it, so that errors of the template show before the first region ticks.
     pub fn check(&self) -> Result<(), RegionTemplateError> {
         self.components.check()?;
-        let RegionWorld { mut app, contents } = self.build()?;
-        let world = app.world_mut();
-        world.resource_mut::<Schedules>().insert(contents.schedules.into_region_tick());
-        check_threads(world)
+        let RegionWorld { mut app, mut contents } = self.build()?;
+        check_threads(app.world_mut(), contents.schedules.region_tick())
     }
 }
 
 /// Checks that nothing in the world is bound to one thread. It initializes systems for the world, so the world must not be
 /// used afterwards.
-fn check_threads(world: &mut World) -> Result<(), RegionTemplateError> {
+fn check_threads(world: &mut World, region_tick: &mut Schedule) -> Result<(), RegionTemplateError> {
     let bound = world.storages().non_sends.iter().find(|(_, data)| data.is_present());
     if let Some((id, _)) = bound {
         let name = world.components().get_name(id).map_or_else(|| "a value".to_owned(), |name| name.to_string());
         return Err(RegionTemplateError::NonSend(name));
     }
     let mut schedules = mem::take(&mut *world.resource_mut::<Schedules>());
-    for (_, schedule) in schedules.iter_mut() {
+    for schedule in schedules.iter_mut().map(|(_, schedule)| schedule).chain([region_tick]) {
         // A schedule that fails to initialize fails again when it runs: that halts a region, but not the app.
         if !matches!(catch_unwind(AssertUnwindSafe(|| schedule.initialize(world))), Ok(Ok(_))) {
             continue;

@@ -112,6 +112,7 @@ pub(super) struct Begin<'w> {
 #[derive(SystemParam)]
 pub(super) struct Ends<'w> {
     pub columns: ResMut<'w, RegionColumns>,
+    pub info: ResMut<'w, RegionInfo>,
     pub index: ResMut<'w, EntityIndex>,
     pub post: ResMut<'w, Post>,
 }

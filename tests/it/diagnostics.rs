@@ -6,10 +6,12 @@ use bevy::log::tracing::span::{Attributes, Id};
 use bevy::log::tracing::{Dispatch, Subscriber, subscriber};
 use bevy::log::tracing_subscriber::layer::{Context, SubscriberExt};
 use bevy::log::tracing_subscriber::{Layer, registry};
-use bevy_terrane::plugin::WorldDiagnosticsPlugin;
+use bevy_terrane::plugin::{MetricsPlugin, MetricsServer, WorldDiagnosticsPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::WorldStatistics;
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 
 fn value(world: &World, path: &DiagnosticPath) -> Option<f64> {
@@ -66,4 +68,56 @@ fn a_trace_has_the_steps_of_the_crate() {
     });
     // Regions tick on threads of their own, for which another subscriber counts.
     assert!(spans.0.lock().unwrap().contains("pass"), "{spans:?}", spans = spans.0);
+}
+
+/// What the endpoint answers, head and body.
+fn ask(address: SocketAddr, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "{request} HTTP/1.1\r\nHost: terrane\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Promise, figures: A collector gets the figures of the world and of each region as OpenMetrics text.
+#[test]
+fn a_collector_gets_the_figures_of_the_world_and_of_each_region() {
+    let mut app = game(lockstep());
+    app.add_plugins(MetricsPlugin { address: (Ipv4Addr::LOCALHOST, 0).into() });
+    let dimension = flat(&mut app);
+    for place in [0.0, 4_000.0] {
+        viewer(&mut app, dimension, place, 0.0, 2);
+    }
+    start(&mut app);
+    update_until(&mut app, "both regions tick", |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        statistics.regions.len() == 2 && statistics.regions.iter().all(|region| region.columns == 13)
+    });
+    let address = app.world().resource::<MetricsServer>().address();
+    let answer = ask(address, "GET /metrics");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200") && head.contains("application/openmetrics-text; version=1.0.0"), "{head}");
+    for line in
+        ["# TYPE terrane_regions gauge", "terrane_regions 2.0", "terrane_columns 26.0", "# TYPE terrane_ticks counter"]
+    {
+        assert!(body.lines().any(|known| known == line), "{line} in {body}");
+    }
+    for region in &app.world().resource::<WorldStatistics>().regions {
+        let line = format!(
+            "terrane_region_columns{{dimension=\"{}\",region=\"{}\"}} 13.0",
+            dimension.0,
+            region.region.index()
+        );
+        assert!(body.lines().any(|known| known == line), "{line} in {body}");
+    }
+    assert!(body.ends_with("# EOF\n"), "{body}");
+    assert!(
+        ask(address, "GET /").starts_with("HTTP/1.1 404") && ask(address, "POST /metrics").starts_with("HTTP/1.1 404")
+    );
+    // The world goes on without an address that is taken, and the endpoint ends with the app.
+    let mut other = game(lockstep());
+    other.add_plugins(MetricsPlugin { address });
+    assert!(!other.world().contains_resource::<MetricsServer>());
+    drop(app);
+    assert!(TcpStream::connect(address).is_err(), "nobody listens any more");
 }

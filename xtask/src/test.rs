@@ -19,7 +19,7 @@ pub fn run() -> Result<ExitCode, String> {
     step("Formatting", &mut cargo.command(&["fmt", "--all", "--check"]))?;
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     step("Lints, all features", &mut cargo.command(&lints))?;
-    for features in ["", "rocksdb", "render", "picking", "overlay", "dev", "testing"] {
+    for features in ["", "rocksdb", "render", "picking", "overlay", "dev", "metrics", "testing"] {
         // Clippy includes `cargo check`, and denies warnings only in this project's crates, while RUSTFLAGS would rebuild Bevy.
         let check = ["clippy", "--package", "bevy_terrane", "--lib", "--no-default-features", "--features", features];
         let name = if features.is_empty() { "no features" } else { features };

@@ -45,34 +45,40 @@ impl JobQueue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Moves the jobs into the queue. After its end they are dropped.
+    /// Moves the jobs into the queue. After its end they stay in the list.
     fn append(&self, jobs: &mut VecDeque<RegionJob>) {
+        let count = jobs.len();
         if let Some(waiting) = &mut *self.waiting() {
             waiting.append(jobs);
         }
-        jobs.clear();
-        self.more.notify_all();
+        match count {
+            1 => self.more.notify_one(),
+            _ => self.more.notify_all(),
+        }
     }
 
     fn end(&self) {
-        *self.waiting() = None;
+        let left = self.waiting().take();
         self.more.notify_all();
+        if let Err((fault, _)) = panic::catch(|| drop(left)) {
+            warn!("a region's world panicked as it was dropped: {}", fault.reason);
+        }
     }
 
     /// The next job; `None` once no more will come. Makes fresh worlds while there is none.
     fn next(&self, template: &RegionTemplate) -> Option<RegionJob> {
-        let mut has_refilled = false;
+        let mut may_refill = true;
         loop {
             let mut waiting = self.waiting();
             if let Some(job) = waiting.as_mut()?.pop_front() {
                 return Some(job);
             }
-            if mem::replace(&mut has_refilled, true) {
-                drop(self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner));
-                has_refilled = false;
-            } else {
+            if may_refill {
                 drop(waiting);
-                has_refilled = !panic::catch(|| template.refill()).unwrap_or(false);
+                may_refill = panic::catch(|| template.refill()).unwrap_or(false);
+            } else {
+                drop(self.more.wait(waiting).unwrap_or_else(PoisonError::into_inner));
+                may_refill = true;
             }
         }
     }
@@ -239,6 +245,12 @@ fn run_task(mut assignment: Assignment, template: &RegionTemplate) -> TaskDone {
         Err((fault, payload)) => Err(Box::new(Fault { fault, payload: Some(payload), salvage: salvage(assignment) })),
     };
     TaskDone { dimension, region, took: started.elapsed(), outcome }
+}
+
+impl Drop for RegionThreads {
+    fn drop(&mut self) {
+        self.jobs.end();
+    }
 }
 
 /// The remains of a task that panicked. Dropping its contents may panic again.
