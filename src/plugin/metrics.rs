@@ -55,11 +55,18 @@ fn hand_over(statistics: Res<WorldStatistics>, server: Res<MetricsServer>) {
 }
 
 /// The endpoint of [`MetricsPlugin`]. Removing the resource closes it.
-#[derive(Resource)]
+#[derive(Resource, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(from_reflect = false)]
+#[reflect(Component)]
 pub struct MetricsServer {
+    #[reflect(ignore)]
     server: Arc<Server>,
+    #[reflect(ignore)]
     address: SocketAddr,
+    #[reflect(ignore)]
     figures: Figures,
+    #[reflect(ignore)]
     thread: Option<JoinHandle<()>>,
 }
 

@@ -49,6 +49,9 @@ fn every_public_component_and_resource_is_registered() {
     if !cfg!(feature = "overlay") {
         expected.remove("Overlay");
     }
+    if !cfg!(feature = "metrics") {
+        expected.remove("MetricsServer");
+    }
     // A generic type is registered with its parameter, by the game.
     assert!(expected.remove("Heard"));
     assert!(expected.len() >= 35 && expected.contains("Viewer") && expected.contains("RegionColumns"), "{expected:?}");
