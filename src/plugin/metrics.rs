@@ -11,14 +11,14 @@ use prometheus_client::registry::Registry;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::Builder;
 use tiny_http::{Header, Method, Request, Response, Server};
 
 /// Serves the figures of the world at `http://ADDRESS/metrics`, in total and by region, as
 /// [OpenMetrics](https://prometheus.io/docs/specs/om/open_metrics_spec/) text for Prometheus and other collectors.
 ///
-/// There is no access control: bind it to an address that only the collector reaches. If the address cannot be bound, that is logged
-/// as an error, and the game runs without the endpoint.
+/// There is no access control, and requests are answered one after the other: bind it to an address that only the collector reaches.
+/// If the address cannot be bound, that is logged as an error, and the game runs without the endpoint.
 ///
 /// ```no_run
 /// use bevy_terrane::plugin::MetricsPlugin;
@@ -66,8 +66,6 @@ pub struct MetricsServer {
     address: SocketAddr,
     #[reflect(ignore)]
     figures: Figures,
-    #[reflect(ignore)]
-    thread: Option<JoinHandle<()>>,
 }
 
 impl MetricsServer {
@@ -79,8 +77,8 @@ impl MetricsServer {
         registry.register_collector(Box::new(figures.clone()));
         let serving = server.clone();
         let run = move || serving.incoming_requests().for_each(|request| answer(request, &registry));
-        let thread = Builder::new().name("terrane metrics".to_owned()).spawn(run)?;
-        Ok(Self { server, address, figures, thread: Some(thread) })
+        Builder::new().name("terrane metrics".to_owned()).spawn(run)?;
+        Ok(Self { server, address, figures })
     }
 
     /// The address that it listens at.
@@ -91,11 +89,8 @@ impl MetricsServer {
 
 impl Drop for MetricsServer {
     fn drop(&mut self) {
+        // The thread is not waited for: a collector that does not read its answer would block the app's end.
         self.server.unblock();
-        if let Some(thread) = self.thread.take() {
-            // A panic of the thread was reported as it happened.
-            let _ = thread.join();
-        }
     }
 }
 

@@ -18,7 +18,7 @@ use std::mem;
 use std::time::Duration;
 
 /// Receives columns with their entities, then entities on a journey, edits and letters, in this order, and delivers what is due
-/// in the world. Whatever is still in the inbox survives a panic of the game's hooks and observers.
+/// in the world. Data that is still in the inbox survives a panic of the game's hooks and observers.
 pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let mut owned = world.resource_mut::<RegionColumns>();
     owned.sections.extend(mem::take(&mut contents.inbox.sections));

@@ -59,7 +59,7 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     fill(world, contents, task);
 }
 
-/// What the world needs at the end of a task.
+/// The findings of [`look`].
 #[derive(Default)]
 struct Found {
     /// Mistakes of the game's systems, to be raised as if they had returned an error.

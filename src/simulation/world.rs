@@ -97,7 +97,7 @@ pub(super) struct RegionContents {
 /// A viewer with its place and its radii.
 pub type ViewerPlace = (Uuid, Position, ViewerRadii);
 
-/// What a task changes as it begins.
+/// The resources that a task changes as it begins.
 #[derive(SystemParam)]
 pub(super) struct Begin<'w> {
     pub columns: ResMut<'w, RegionColumns>,
@@ -108,7 +108,7 @@ pub(super) struct Begin<'w> {
     pub time: ResMut<'w, Time>,
 }
 
-/// What a task takes out of the world as it ends.
+/// The resources from which a task fills its outbox as it ends.
 #[derive(SystemParam)]
 pub(super) struct Ends<'w> {
     pub columns: ResMut<'w, RegionColumns>,
@@ -117,7 +117,7 @@ pub(super) struct Ends<'w> {
     pub post: ResMut<'w, Post>,
 }
 
-/// What a task looks at after the game's systems.
+/// The resources and entities that a task checks after the game's systems.
 #[derive(SystemParam)]
 pub(super) struct Look<'w, 's> {
     pub columns: ResMut<'w, RegionColumns>,
