@@ -27,6 +27,7 @@ mod publish;
 mod published;
 mod region_slot;
 mod saving;
+mod sharing;
 mod snapshots;
 mod statistics;
 mod stream;
@@ -231,6 +232,7 @@ fn add_systems(app: &mut SubApp) {
                 saving::save::begin_save,
                 saving::close::close,
                 dimension::opening::open_waiting,
+                sharing::share_worlds,
                 dispatch::tend_idle,
                 dispatch::dispatch,
                 dispatch::finish_lockstep,

@@ -111,6 +111,10 @@ pub struct TerranePlugin {
     pub clock: DimensionClock,
     /// The numbers of threads.
     pub threads: ThreadSettings,
+    /// How many small, quick regions of a dimension may share a world. By default 1: each region has a world of its own. A
+    /// shared world costs as much as one region, but systems see it as one region with ground in several places: the guide,
+    /// *game logic in regions*, says what that means for queries, resources and panics.
+    pub regions_per_world: usize,
     /// How many columns may be in flight, and how the number adapts. The resource [`Pacing`] changes this while the app runs.
     pub pacing: Pacing,
     /// How columns are generated in a dimension without a [`DimensionGeneration`] of its own.
@@ -236,6 +240,7 @@ impl Default for TerranePlugin {
             tick_mode: TickMode::default(),
             clock: DimensionClock::default(),
             threads: ThreadSettings::default(),
+            regions_per_world: 1,
             pacing: Pacing::default(),
             generation: DimensionGeneration::default(),
             light: 0.1,

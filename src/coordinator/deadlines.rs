@@ -7,7 +7,7 @@ use super::region_slot::{Parked, RegionSlot};
 use super::saving::save::Saves;
 use super::threads::Threads;
 use crate::coordinator::threads::regions::RegionJob;
-use crate::region::{RegionId, RegionState};
+use crate::region::{RegionId, RegionPart};
 use crate::simulation::{Assignment, Letter, Task};
 use crate::space::DimensionId;
 use bevy::platform::cell::SyncCell;
@@ -77,14 +77,16 @@ impl Deadlines {
 
     /// The slot of a region, away or not.
     pub fn slot<'a>(&'a self, dimension: &'a Dimension, region: RegionId) -> Option<&'a RegionSlot> {
-        let away = self.running.get(&(dimension.id, region)).map(|running| &running.slot);
-        away.or_else(|| dimension.regionizer.data(region)).map(AsRef::as_ref)
+        let away = self.running.get(&(dimension.id, region)).map(|running| &*running.slot);
+        away.or_else(|| dimension.idle(region)).or_else(|| dimension.shared.guest(region))
     }
 
     /// The slot of a region, away or not, for changes.
     pub fn slot_mut<'a>(&'a mut self, dimension: &'a mut Dimension, region: RegionId) -> Option<&'a mut RegionSlot> {
-        let away = self.running.get_mut(&(dimension.id, region)).map(|running| &mut running.slot);
-        away.or_else(|| dimension.regionizer.data_mut(region)).map(AsMut::as_mut)
+        if let Some(running) = self.running.get_mut(&(dimension.id, region)) {
+            return Some(&mut running.slot);
+        }
+        if dimension.shared.is_guest(region) { dimension.shared.guest_mut(region) } else { dimension.idle_mut(region) }
     }
 
     /// The regions that are away, in order.
@@ -144,8 +146,9 @@ impl Deadlines {
         self.running.insert((dimension.id, region), running);
         let Parked { worlds, inbox } = parked;
         let ground = worlds.is_empty().then(|| dimension.ground.clone());
+        let is_shared = dimension.shared.contains(region);
         let (dimension, time_of_day) = (dimension.id, dimension.time.time_of_day);
-        Assignment { dimension, region, ground, worlds, inbox, task, number, clock, time_of_day, progress }
+        Assignment { dimension, region, is_shared, ground, worlds, inbox, task, number, clock, time_of_day, progress }
     }
 
     /// Begins a task for a region thread.
@@ -154,9 +157,26 @@ impl Deadlines {
         self.jobs.0.get().push_back(assignment.into());
     }
 
+    /// Begins the split of a region's world, from which the parts get worlds of their own.
+    pub fn begin_split(
+        &mut self,
+        dimension: &mut Dimension,
+        region: RegionId,
+        mut running: Running,
+        parts: Vec<RegionPart>,
+        saves: &mut Saves,
+    ) {
+        // Which letters go with which part depends on the entities, so the letters wait.
+        let letters = running.slot.parked.get().inbox.as_mut().map(|inbox| mem::take(&mut inbox.letters));
+        if let Some(letters) = letters.filter(|letters| !letters.is_empty()) {
+            dimension.inbox(region).letters.extend(letters);
+        }
+        self.begin(dimension, region, running, Task::Split { parts }, saves);
+    }
+
     /// Begins a task without a tick. Messages and closures wait for the region's next tick.
     pub fn begin_idle(&mut self, dimension: &mut Dimension, region: RegionId, task: Task, saves: &mut Saves) {
-        let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
+        let Some(mut slot) = dimension.begin_task(region) else { return };
         let letters: Vec<Letter> = match task {
             Task::Save => slot.parked.get().inbox.as_mut().map(|inbox| mem::take(&mut inbox.letters)),
             _ => None,
@@ -178,7 +198,7 @@ impl Deadlines {
                 return None;
             }
             self.heap.pop();
-            if dimensions.slot(dimension, region).is_some_and(|slot| slot.due == due) {
+            if dimensions.idle(dimension, region).is_some_and(|slot| slot.due == due) {
                 return Some((dimension, region));
             }
         }
@@ -235,12 +255,11 @@ impl Deadlines {
 
     fn begin_tick(&mut self, dimension: &mut Dimension, region: RegionId, saves: &mut Saves) -> Option<Assignment> {
         let (id, now) = (dimension.id, dimension.real_now);
-        let is_ready = dimension.regionizer.state(region) == Some(RegionState::Ready);
-        let may_tick = dimension.regionizer.data(region).is_some_and(|slot| slot.may_tick(&dimension.time));
-        if !is_ready || !may_tick || dimension.is_closing() {
+        let may_tick = dimension.idle(region).is_some_and(|slot| slot.may_tick(&dimension.time));
+        if !may_tick || dimension.is_closing() {
             return None;
         }
-        let mut slot = dimension.regionizer.try_begin_tick(region)?;
+        let mut slot = dimension.begin_task(region)?;
         let own_rate = slot.control.ticks_per_second;
         // A late region skips ticks instead of piling them up.
         slot.due = slot.due.saturating_add(dimension.time.real_period(own_rate)).max(now);

@@ -10,6 +10,7 @@ pub use spec::{DimensionError, DimensionSpec};
 
 use super::clocks::clock::DimensionTime;
 use super::region_slot::RegionSlot;
+use super::sharing::SharedWorlds;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
 use super::streaming::shares::Share;
@@ -72,9 +73,9 @@ pub struct Dimensions {
 }
 
 impl Dimensions {
-    /// The slot of a region that is not away.
-    pub fn slot(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
-        self.open.get(&dimension)?.regionizer.data(region).map(AsRef::as_ref)
+    /// The slot of a region that is not away: see [`Dimension::idle`].
+    pub fn idle(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
+        self.open.get(&dimension)?.idle(region)
     }
 
     /// All regions, in order.
@@ -105,6 +106,8 @@ pub struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
     pub regionizer: Regionizer<Box<RegionSlot>>,
+    /// The worlds that several regions share.
+    pub shared: SharedWorlds,
     /// Columns that are loaded or in flight. Held columns that must be generated first are claimed.
     pub resident: DistanceGraph,
     /// Columns in the store, including the pending save. Columns that are being generated are claimed; failed columns too, until
@@ -246,6 +249,7 @@ impl Dimension {
         Self {
             id: ground.dimension,
             regionizer,
+            shared: SharedWorlds::default(),
             resident: DistanceGraph::new(),
             stored: DistanceGraph::new(),
             revised: BTreeSet::new(),
@@ -295,6 +299,31 @@ impl Dimension {
     /// Returns `true` if some of its regions may not tick for a while.
     pub fn may_be_idle(&self) -> bool {
         self.time.settings.paused || self.time.is_slow(None) || self.has_idle_regions
+    }
+
+    /// The slot of a region whose world is not away. `None` for a guest in the world of another region: its host has that slot.
+    pub fn idle(&self, region: RegionId) -> Option<&RegionSlot> {
+        self.regionizer.data(region).map(AsRef::as_ref).or_else(|| self.shared.idle_host(region))
+    }
+
+    /// [`idle`](Self::idle), for changes.
+    pub fn idle_mut(&mut self, region: RegionId) -> Option<&mut RegionSlot> {
+        self.regionizer.data_mut(region).map(AsMut::as_mut).or_else(|| self.shared.idle_host_mut(region))
+    }
+
+    /// Takes the slot of a region that is ready, or of a host whose world is not away, for a task.
+    pub fn begin_task(&mut self, region: RegionId) -> Option<Box<RegionSlot>> {
+        self.regionizer.try_begin_tick(region).or_else(|| self.shared.begin(region))
+    }
+
+    /// Takes back the slot of a region after a task, and returns the parts that split off in the regionizer.
+    pub fn end_task(&mut self, region: RegionId, slot: Box<RegionSlot>) -> Vec<RegionId> {
+        let Some(slot) = self.shared.end(region, slot) else { return Vec::new() };
+        self.regionizer.end_tick(region, slot).unwrap_or_else(|error| {
+            // Only begun ticks are ended, so this is a bug of the crate.
+            error!("{}, {region}: {error}", self.id);
+            Vec::new()
+        })
     }
 
     /// In strict mode, updates the owners of all sections, which regions name in their errors.

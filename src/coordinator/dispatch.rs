@@ -63,7 +63,7 @@ pub fn dispatch(
         return deadlines.hand_over(&threads);
     }
     for (dimension, region) in mem::take(&mut deadlines.held) {
-        if let Some(slot) = dimensions.slot(dimension, region) {
+        if let Some(slot) = dimensions.idle(dimension, region) {
             deadlines.plan(slot.due, dimension, region);
         }
     }
@@ -106,10 +106,8 @@ pub fn tend_idle(
         for region in dimension.regionizer.regions() {
             let known = deadlines.slot(dimension, region);
             dimension.has_idle_regions |= known.is_some_and(|slot| slot.may_be_idle(&dimension.time));
-            let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
-            if !slot.is_idle(&dimension.time, soon) {
-                continue;
-            }
+            let is_idle = dimension.idle(region).is_some_and(|slot| slot.is_idle(&dimension.time, soon));
+            let Some(slot) = dimension.idle_mut(region).filter(|_| is_idle) else { continue };
             let Parked { worlds, inbox } = slot.parked.get();
             let brings_work =
                 |inbox: &Inbox| !inbox.columns.is_empty() || !inbox.evict.is_empty() || !inbox.cut.is_empty();

@@ -79,18 +79,35 @@ pub fn watch(
 }
 
 impl Surroundings<'_> {
+    /// Parts the regions that shared a world which is lost. Returns all but the host; they wait like the parts of a split.
+    pub fn break_shared(&mut self, id: DimensionId, host: RegionId, slot: &mut RegionSlot) -> Vec<RegionId> {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return Vec::new() };
+        let guests = dimension.break_shared(host, slot);
+        let regions: Vec<_> = guests.iter().map(|(region, _)| *region).collect();
+        if !regions.is_empty() {
+            slot.never_share();
+            self.saves.split(id, host, &regions);
+        }
+        for (region, own) in guests {
+            self.deadlines.running.insert((id, region), Running::waiting(own));
+        }
+        regions
+    }
+
     /// Handles a panic of a region's task: its world is gone, its columns are held, and everything on its way into it waits.
-    /// Returns the parts of a split that are whole.
+    /// If it shared the world with others, among `parts`, all of them go on from the store instead, each in a world of its
+    /// own: the one that panicked will panic again, and halt alone. Returns the parts of a split that are whole.
     pub fn fall(
         &mut self,
         id: DimensionId,
         region: RegionId,
         slot: &mut RegionSlot,
         parts: &[RegionId],
+        is_shared: bool,
         fallen: Fault,
     ) -> Vec<(RegionId, Inbox)> {
         let Fault { fault, payload, salvage } = fallen;
-        let Salvage { worlds, mut inbox, undelivered, columns, viewers, outbox } = *salvage;
+        let Salvage { mut worlds, mut inbox, undelivered, columns, viewers, outbox } = *salvage;
         let mut edits = mem::take(&mut inbox.edits);
         let mut whole = Vec::new();
         match outbox {
@@ -106,21 +123,43 @@ impl Surroundings<'_> {
         // Anything on its way to these worlds is lost with the task.
         worlds.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
         dimension.has_idle_regions = true;
-        let lost = dimension.forget_entities(region, &fallen, &mut self.directory);
+        let members: &[RegionId] = if is_shared { parts } else { &[] };
+        let lost = dimension.forget_entities(region, members, &fallen, &mut self.directory);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
-        let fault = dimension.name_fault(region, fault, payload.is_none());
-        self.publisher.event(RegionHalted { dimension: id, region, fault: fault.clone() });
+        let fault = match is_shared {
+            true => dimension.name_shared_fault(parts.len() + 1, fault),
+            false => dimension.name_fault(region, fault, payload.is_none()),
+        };
+        if !is_shared {
+            self.publisher.event(RegionHalted { dimension: id, region, fault: fault.clone() });
+        }
         if let Some(payload) = payload
             && (self.config.tick_mode == TickMode::Lockstep || self.config.faults.on_panic == RegionFaults::Propagate)
         {
             self.publisher.panic(payload);
         }
-        slot.halted = Some(Halted { holds_others: self.config.faults.on_panic == RegionFaults::HaltNeighbors, fault });
-        dimension.lose_columns(region, &fallen, &self.saves);
+        let holds_others = !is_shared && self.config.faults.on_panic == RegionFaults::HaltNeighbors;
+        slot.halted = Some(Halted { holds_others, fault });
+        dimension.lose_columns(region, &fallen, &self.saves, Columns::halt);
         for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
-            // The panic was in the middle of a split: the part goes on from the store.
-            let columns = dimension.columns_of(*part);
-            dimension.lose(*part, columns, &fallen, &self.saves, Columns::lose);
+            if is_shared && let Some(guest) = self.deadlines.running.get_mut(&(id, *part)) {
+                guest.slot.halted = slot.halted.clone();
+                dimension.lose_columns(*part, &fallen, &self.saves, Columns::halt);
+            } else {
+                // The panic was in the middle of a split: the part goes on from the store.
+                let columns = dimension.columns_of(*part);
+                dimension.lose(*part, columns, &fallen, &self.saves, Columns::lose);
+            }
+        }
+        if is_shared {
+            let elsewhere = inbox.split_off(|column| dimension.regionizer.region_at(column) != Some(region));
+            edits.extend(dimension.send_on(elsewhere));
+            // Worlds that had just moved in are intact.
+            for world in worlds.extract_if(.., |world| parts.contains(&world.region())) {
+                if let Some(guest) = self.deadlines.running.get_mut(&(id, world.region())) {
+                    guest.slot.parked.get().worlds.push(world);
+                }
+            }
         }
         let until = self.saves.stored_with();
         self.saves.request_commit();
@@ -155,7 +194,10 @@ impl Surroundings<'_> {
             let id = request.dimension;
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let region = dimension.successor(request.region);
-            if self.deadlines.running.contains_key(&(id, region)) || self.deadlines.is_to_halt(dimension, region) {
+            let is_away = self.deadlines.running.contains_key(&(id, region)) || dimension.shared.contains(region);
+            if is_away || self.deadlines.is_to_halt(dimension, region) {
+                // It leaves a world that it shares first.
+                dimension.shared.leave(region);
                 self.deadlines.to_halt.push(request);
                 continue;
             }
@@ -203,7 +245,13 @@ impl Dimension {
     }
 
     /// Marks a region's columns as lost with its world; they are read again when it restarts.
-    fn lose_columns(&mut self, region: RegionId, fallen: &Fallen, saves: &Saves) {
+    fn lose_columns(
+        &mut self,
+        region: RegionId,
+        fallen: &Fallen,
+        saves: &Saves,
+        note: impl Fn(&mut Columns, ColumnPos, u64),
+    ) {
         let columns = self.columns_of(region);
         // The region still has the columns that it was asked to evict, and nothing will ask again.
         let is_leaving = |column: &&ColumnPos| self.columns.is_leaving(**column);
@@ -213,7 +261,7 @@ impl Dimension {
             waiting.evict.clear();
             waiting.cut.clear();
         }
-        self.lose(region, columns, fallen, saves, Columns::halt);
+        self.lose(region, columns, fallen, saves, note);
     }
 
     /// Notes the lost columns with the commit that the store must have before they are read again. Otherwise entities that had
@@ -262,19 +310,42 @@ impl Dimension {
         Arc::new(RegionFault { column, ..fault })
     }
 
-    /// Forgets the region's entities. Stored ones come back with a restart; mirrors of the others would never be removed.
-    fn forget_entities(&mut self, region: RegionId, fallen: &Fallen, directory: &mut Directory) -> Vec<Uuid> {
+    /// Logs the fault of a world that several regions shared.
+    fn name_shared_fault(&self, regions: usize, fault: RegionFault) -> Arc<RegionFault> {
+        let RegionFault { reason, location, system, .. } = &fault;
+        let at = location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
+        let within = system.as_ref().map(|system| format!(" in {system}")).unwrap_or_default();
+        error!(
+            "the world of {regions} regions of {} failed{within}{at}: {reason}; they go on from the store, each in a world of its own",
+            self.id
+        );
+        Arc::new(fault)
+    }
+
+    /// Forgets the region's entities, and those of the `members` of its world. Stored ones come back with a restart; mirrors of
+    /// the others would never be removed.
+    fn forget_entities(
+        &mut self,
+        region: RegionId,
+        members: &[RegionId],
+        fallen: &Fallen,
+        directory: &mut Directory,
+    ) -> Vec<Uuid> {
         // Entities that it absorbed in this tick are still listed under their old regions.
         let mut regions = self.all_predecessors(region);
+        regions.extend(members);
         regions.retain(|region| !fallen.absorbed.contains(region));
         let mut travelling = fallen.travelling.clone();
-        let waiting = self.waiting.get().get(&region).into_iter().flat_map(|inbox| &inbox.travellers);
+        let waiting = self.waiting.get();
+        let inboxes = members.iter().chain([&region]).filter_map(|region| waiting.get(region));
+        let waiting = inboxes.flat_map(|inbox| &inbox.travellers);
         travelling.extend(waiting.flat_map(|traveller| &traveller.ids));
         travelling.extend(self.transit.iter().flat_map(|traveller| &traveller.ids));
         directory.forget_fallen(self.id, |entity, place| match place {
             Whereabouts::Region(_, region) => regions.contains(&region),
             Whereabouts::OnTheWay(_, column) => {
-                self.regionizer.region_at(column) == Some(region) && !travelling.contains(entity)
+                let owner = self.regionizer.region_at(column);
+                owner.is_some_and(|owner| owner == region || members.contains(&owner)) && !travelling.contains(entity)
             }
         })
     }

@@ -1,6 +1,7 @@
 //! The coordinator's data of each region.
 
 use super::clocks::clock::DimensionTime;
+use super::sharing::Solitude;
 use crate::coordinator::fault::region_fault::RegionFault;
 use crate::coordinator::statistics::history::TickHistory;
 use crate::region::{RegionData, RegionId, RegionPart};
@@ -35,6 +36,8 @@ pub struct RegionSlot {
     pub progress: Arc<TaskProgress>,
     /// Its sections, sorted; cached until they change.
     pub listed_sections: Option<Arc<[SectionPos]>>,
+    /// When it may share a world again.
+    pub solitude: Solitude,
 }
 
 impl Parked {
@@ -134,6 +137,41 @@ impl RegionSlot {
         self.history.ticks() == 0 && self.control == Control::default()
     }
 
+    /// The part of its period that a tick takes, averaged.
+    pub fn tick_share(&self) -> f64 {
+        self.tick_share
+    }
+
+    /// Takes over the contents of another region, and what its world was about to do.
+    pub fn take_contents(&mut self, other: &mut Self) {
+        let (own, taken) = (self.parked.get(), mem::take(other.parked.get()));
+        own.worlds.extend(taken.worlds);
+        if let Some(inbox) = taken.inbox {
+            own.inbox().append(*inbox);
+        }
+        self.due = self.due.max(other.due);
+        // From now on this region saves the other's unsaved changes.
+        self.save_due = [self.save_due, other.save_due].into_iter().flatten().min();
+        // A pause of one of them is not a long tick of both.
+        self.last_clock = self.last_clock.max(other.last_clock);
+        self.made_steps = self.made_steps.max(other.made_steps);
+    }
+
+    /// Hands a part of this region's world, which a region thread takes out of it, to a region of its own.
+    pub fn hand_part(&mut self, own: &mut Self, part: &RegionPart) {
+        // The region thread divides the sections of the world itself.
+        if let Some(inbox) = &mut self.parked.get().inbox {
+            for section in &part.sections {
+                inbox.sections.remove(section);
+            }
+        }
+        own.parked.get().inbox().sections = part.sections.iter().copied().collect();
+        own.due = self.due;
+        own.save_due = self.save_due;
+        own.last_clock = self.last_clock;
+        own.made_steps = self.made_steps;
+    }
+
     /// Notes how long a tick took. Returns the part of its period that a tick takes, averaged over about the last eight, as TCP
     /// smooths round-trip times (RFC 6298).
     pub fn note_tick_share(&mut self, took: Duration, period: Duration) -> f64 {
@@ -174,6 +212,7 @@ impl RegionData for RegionSlot {
             numbers: RegionNumbers::default(),
             progress: Arc::default(),
             listed_sections: None,
+            solitude: Solitude::default(),
         }
     }
 
@@ -181,18 +220,8 @@ impl RegionData for RegionSlot {
     /// count.
     fn merge(&mut self, _: RegionId, mut other: Self) {
         self.listed_sections = None;
-        let (own, absorbed) = (self.parked.get(), mem::take(other.parked.get()));
-        let has_world = !absorbed.worlds.is_empty();
-        own.worlds.extend(absorbed.worlds);
-        if let Some(inbox) = absorbed.inbox {
-            own.inbox().append(*inbox);
-        }
-        self.due = self.due.max(other.due);
-        // The surviving region saves the other's unsaved changes.
-        self.save_due = [self.save_due, other.save_due].into_iter().flatten().min();
-        // A pause of one of them is not a long tick of both.
-        self.last_clock = self.last_clock.max(other.last_clock);
-        self.made_steps = self.made_steps.max(other.made_steps);
+        let has_world = !other.parked.get().worlds.is_empty();
+        self.take_contents(&mut other);
         match (self.is_new(), other.is_new()) {
             (true, _) => self.control = other.control,
             (false, true) => {}
@@ -206,9 +235,7 @@ impl RegionData for RegionSlot {
             // Its numbers are those of a world that is gone.
             other.numbers = RegionNumbers::default();
         }
-        self.numbers.columns += other.numbers.columns;
-        self.numbers.entities += other.numbers.entities;
-        self.numbers.viewers += other.numbers.viewers;
+        self.numbers += other.numbers;
         if self.history.ticks() == 0 {
             self.history = other.history;
         }
@@ -217,22 +244,16 @@ impl RegionData for RegionSlot {
     /// A part begins with a copy of the region's clock, rate and history.
     fn split(&mut self, parts: &[RegionPart]) -> Vec<Self> {
         self.listed_sections = None;
-        // The region thread divides the sections of the world itself.
-        let inbox = self.parked.get().inbox();
-        for section in parts.iter().flat_map(|part| &part.sections) {
-            inbox.sections.remove(section);
-        }
         self.parts = parts.to_vec();
-        let part = |part: &RegionPart| Self {
-            parked: SyncCell::new(Parked { inbox: Some(Box::new(part_inbox(part))), worlds: Vec::new() }),
-            due: self.due,
-            save_due: self.save_due,
-            control: self.control.clone(),
-            last_clock: self.last_clock,
-            made_steps: self.made_steps,
-            halted: self.halted.clone(),
-            history: self.history.clone(),
-            ..Self::new(part.id)
+        let part = |part: &RegionPart| {
+            let mut own = Self {
+                control: self.control.clone(),
+                halted: self.halted.clone(),
+                history: self.history.clone(),
+                ..Self::new(part.id)
+            };
+            self.hand_part(&mut own, part);
+            own
         };
         parts.iter().map(part).collect()
     }
@@ -252,10 +273,6 @@ impl RegionData for RegionSlot {
             }
         }
     }
-}
-
-fn part_inbox(part: &RegionPart) -> Inbox {
-    Inbox { sections: part.sections.iter().copied().collect(), ..Inbox::default() }
 }
 
 #[cfg(test)]

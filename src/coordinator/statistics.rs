@@ -148,6 +148,11 @@ impl WorldStatistics {
         self.regions.iter().find(|region| region.dimension == dimension && region.contains(section))
     }
 
+    /// The number of region worlds, which is lower than that of regions if some share one.
+    pub fn worlds(&self) -> usize {
+        self.regions.iter().filter(|region| region.world == region.region).count()
+    }
+
     /// The lowest tick rate (ticks per second over five seconds) of all regions that are neither halted nor paused; `None`
     /// before there is enough to count.
     pub fn slowest_tps(&self) -> Option<f64> {
@@ -211,8 +216,10 @@ pub struct RegionStatistics {
     pub dimension: DimensionId,
     /// Its id.
     pub region: RegionId,
-    /// The state in the regionizer.
+    /// The state in the regionizer. A region that shares a world is ticking or ready.
     pub state: RegionState,
+    /// The region in whose world it ticks: itself, unless it [shares](crate::TerranePlugin::regions_per_world) that of another.
+    pub world: RegionId,
     /// `true` if its tick panicked, or if a region whose tick panicked holds it.
     pub halted: bool,
     /// The reason of its halt.
@@ -254,6 +261,7 @@ impl RegionStatistics {
             dimension,
             region,
             state: RegionState::Ready,
+            world: region,
             halted: false,
             fault: None,
             paused: false,

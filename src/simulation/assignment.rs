@@ -1,8 +1,11 @@
 //! The tasks that a region thread runs in a region world.
 
+use super::columns::blocks::RegionColumns;
 use super::columns::column_source::ColumnSource;
 use super::columns::work::work;
 use super::inbox_outbox::{Inbox, Outbox, RegionNumbers};
+use super::info::RegionInfo;
+use super::position::Position;
 use super::random::SplitMix64;
 use super::receive::{deliver, receive};
 use super::salvage::Salvage;
@@ -11,12 +14,15 @@ use super::task_progress::{TaskProgress, TaskStep};
 use super::template::RegionTemplate;
 use super::template_error::RegionTemplateError;
 use super::time_of_day::{ClockedTimeOfDay, TimeOfDay};
+use super::travel::entities::StableId;
 use super::travel::merge_split::{absorb, split};
 use super::world::{Begin, Ends, RegionContents, RegionWorld, get};
 use crate::region::{RegionId, RegionPart};
-use crate::space::DimensionId;
+use crate::space::{ColumnPos, DimensionId, SectionPos};
+use bevy::ecs::entity_disabling::Disabled;
+use bevy::ecs::query::Allow;
 use bevy::prelude::*;
-use std::{mem, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, iter, mem, sync::Arc, time::Duration};
 
 /// A region world and its task. It goes to a region thread and returns with an [`Outbox`].
 pub struct Assignment {
@@ -24,6 +30,8 @@ pub struct Assignment {
     pub dimension: DimensionId,
     /// The region.
     pub region: RegionId,
+    /// `true` if the world is shared by several regions, whose numbers are counted by section.
+    pub is_shared: bool,
     /// The source of the region's columns; `None` if the region has a world, which knows it.
     pub ground: Option<Arc<ColumnSource>>,
     /// The region's world, made on the region thread if there is none, followed by the worlds of regions that merged into it,
@@ -48,7 +56,7 @@ impl Assignment {
     /// Runs the task. Afterwards [`worlds`](Self::worlds) holds a single world. Returns `None` if there is nothing to report. A
     /// panic in a game's system propagates to the caller, who can [`salvage`](Self::salvage) afterwards.
     pub fn run(&mut self, template: &RegionTemplate) -> Result<Option<Box<Outbox>>, RegionTemplateError> {
-        let Self { region, ground, worlds, inbox, task, number, clock, time_of_day, progress, .. } = self;
+        let Self { region, is_shared, ground, worlds, inbox, task, number, clock, time_of_day, progress, .. } = self;
         progress.begin();
         if let (true, Some(ground)) = (worlds.is_empty(), ground.as_ref()) {
             progress.pass(TaskStep::Making);
@@ -77,6 +85,7 @@ impl Assignment {
             let world = &mut worlds[0];
             absorb(world.app.world_mut(), &mut world.contents, other);
         }
+        worlds[0].contents.is_shared = *is_shared;
         Ok(worlds[0].run(task, progress, has_inbox || absorbs || has_due))
     }
 
@@ -203,8 +212,40 @@ impl RegionContents {
         self.is_handed_out = false;
         let has_news = mem::replace(&mut self.outbox.numbers, numbers) != numbers;
         let is_unknown = mem::take(&mut self.is_unknown);
+        let has_moved =
+            !self.outbox.appeared.is_empty() || !self.outbox.gone.is_empty() || !self.outbox.viewers.is_empty();
+        if self.is_shared && (has_news || is_unknown || has_moved) {
+            self.outbox.by_section = self.count_by_section(world);
+        }
         (has_news || is_unknown || !self.outbox.is_empty())
             .then(|| mem::replace(&mut self.outbox, Box::new(Outbox { numbers, ..Outbox::default() })))
+    }
+}
+
+impl RegionContents {
+    /// Counts columns, entities and viewers by section.
+    fn count_by_section(&self, world: &mut World) -> Vec<(SectionPos, RegionNumbers)> {
+        let shift = world.resource::<RegionInfo>().section_shift;
+        let mut found: BTreeMap<SectionPos, RegionNumbers> = BTreeMap::new();
+        let mut count = |column: ColumnPos, one| *found.entry(column.section(shift)).or_default() += one;
+        for column in world.resource::<RegionColumns>().columns() {
+            count(*column, RegionNumbers { columns: 1, ..RegionNumbers::default() });
+        }
+        for (_, place, _) in &self.viewer_places {
+            count(place.column(), RegionNumbers { viewers: 1, ..RegionNumbers::default() });
+        }
+        let mut entities = world.query_filtered::<Entity, (With<StableId>, Allow<Disabled>)>();
+        let mut places = world.query_filtered::<&Position, Allow<Disabled>>();
+        let mut parents = world.query_filtered::<&ChildOf, Allow<Disabled>>();
+        let (places, parents) = (places.query(world), parents.query(world));
+        for entity in entities.iter(world) {
+            // A child without a place is where its parent is.
+            let mut family = iter::once(entity).chain(parents.iter_ancestors(entity));
+            if let Some(place) = family.find_map(|entity| places.get(entity).ok()) {
+                count(place.column(), RegionNumbers { entities: 1, ..RegionNumbers::default() });
+            }
+        }
+        found.into_iter().collect()
     }
 }
 

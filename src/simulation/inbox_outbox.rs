@@ -19,7 +19,7 @@ use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, Sectio
 use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
 use bevy::prelude::{Entity, Message};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::{sync::Arc, time::Duration};
+use std::{ops::AddAssign, sync::Arc, time::Duration};
 use uuid::Uuid;
 
 /// An entity between two region worlds, with its components and followers.
@@ -202,6 +202,8 @@ pub struct Outbox {
     pub gone: Vec<Uuid>,
     /// The contents of the region, for the statistics.
     pub numbers: RegionNumbers,
+    /// The contents of a world that several regions share, by section; empty if they are as before.
+    pub by_section: Vec<(SectionPos, RegionNumbers)>,
     /// Columns that systems loaded or generated during the tick, as they were at that moment.
     pub fetched: Vec<FetchedColumn>,
     /// Letters from systems of the region, in order.
@@ -225,6 +227,14 @@ pub struct RegionNumbers {
     pub viewers: usize,
 }
 
+impl AddAssign for RegionNumbers {
+    fn add_assign(&mut self, other: Self) {
+        self.columns += other.columns;
+        self.entities += other.entities;
+        self.viewers += other.viewers;
+    }
+}
+
 impl Outbox {
     /// Returns `true` if the task has nothing to report, apart from the numbers.
     pub fn is_empty(&self) -> bool {
@@ -244,6 +254,7 @@ impl Outbox {
             appeared,
             gone,
             numbers: _,
+            by_section,
             fetched,
             letters,
             undelivered,
@@ -264,6 +275,7 @@ impl Outbox {
             && refused.is_empty()
             && appeared.is_empty()
             && gone.is_empty()
+            && by_section.is_empty()
             && fetched.is_empty()
             && letters.is_empty()
             && undelivered.is_empty()

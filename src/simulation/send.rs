@@ -162,8 +162,9 @@ fn report_viewers(
 
 /// Reports changes of the mirrored entities since the last call.
 fn mirror(world: &mut World, contents: &mut RegionContents) {
-    let RegionContents { components, mirrored_query, outbox, mirrored, last_send, .. } = contents;
+    let RegionContents { components, mirrored_query, outbox, mirrored, arrived, last_send, .. } = contents;
     if !components.mirrors_anything() {
+        arrived.clear();
         return;
     }
     let clock = world.resource::<Time>().elapsed();
@@ -187,6 +188,7 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
             });
         }
     }
+    mirrored.extend(arrived.drain(..));
     outbox.mirrors.extend(mirrored.difference(&shown).map(|id| MirrorUpdate::gone(*id)));
     outbox.mirrors.sort_unstable_by_key(|update| update.id);
     (*mirrored, *last_send) = (shown, world.increment_change_tick());

@@ -83,6 +83,7 @@ impl Regions {
     fn assignment(&mut self, region: u64, inbox: impl Into<Option<Inbox>>, task: Task) -> Assignment {
         self.assignments += 1;
         Assignment {
+            is_shared: false,
             dimension: DIMENSION,
             region: RegionId::new(region),
             ground: Some(self.ground.clone()),

@@ -77,6 +77,8 @@ pub(super) struct RegionContents {
     pub last_collect: Option<Tick>,
     /// The entities that have mirrors in the main world.
     pub mirrored: FxHashSet<Uuid>,
+    /// Entities that arrived in this task. Those that are gone by its end may still have mirrors from where they came.
+    pub arrived: Vec<Uuid>,
     /// The viewers that the coordinator expects in this world.
     pub viewers: FxHashSet<Uuid>,
     /// The viewers at the end of the last task, sorted, and a list to be filled at the end of this one.
@@ -88,6 +90,8 @@ pub(super) struct RegionContents {
     pub edits: Vec<BlockEdit>,
     /// Columns to capture or restore at the end of this tick.
     pub column_work: Vec<OrderedWork>,
+    /// `true` if several regions share this world.
+    pub is_shared: bool,
     /// `true` once the outbox of this task is complete.
     pub is_handed_out: bool,
     /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.

@@ -162,3 +162,31 @@ fn many_seeds_of_fewer_entities_are_there_once_at_the_end() {
     let changes: usize = (0..seeds).map(|seed| jump_about(40, 200, seed, 60)).sum();
     assert!(changes as u64 > 5 * seeds, "regions merged and split only {changes} times");
 }
+
+/// A walker called "doomed" is despawned in the tick in which it arrives beyond x = 1,000.
+#[test]
+fn an_entity_that_is_despawned_in_the_tick_of_its_arrival_leaves_no_mirror() {
+    let mut app = game(lockstep());
+    app.add_region_plugins(|region| {
+        region.add_systems(First, |walkers: Query<(Entity, &Walker, &Position)>, mut commands: Commands| {
+            for (entity, walker, position) in &walkers {
+                if walker.name == "doomed" && position.block.x > 1_000 {
+                    commands.entity(entity).despawn();
+                }
+            }
+        });
+    });
+    let dimension = flat(&mut app);
+    let there = BlockPos::new(16 * 200, 5, 0);
+    for block in [HERE, there] {
+        viewer(&mut app, dimension, block.x as f32, 0.0, 1);
+    }
+    start(&mut app);
+    spawn_in_region(&mut app, dimension, HERE, walker("doomed", 0.0));
+    update_until(&mut app, "it is seen", |world| walkers(world).len() == 1);
+    in_region(&mut app, dimension, HERE, move |region| {
+        let mut positions = region.query_filtered::<&mut Position, With<Walker>>();
+        *positions.single_mut(region).expect("it is here") = Position::new(dimension, there);
+    });
+    update_until(&mut app, "its mirror is gone", |world| walkers(world).is_empty());
+}

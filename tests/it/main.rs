@@ -64,6 +64,7 @@ mod render;
 mod restores_cut_short;
 mod saving;
 mod schematics;
+mod sharing;
 mod snapshots;
 mod stored_folder;
 mod stored_names;

@@ -93,6 +93,7 @@ pub(crate) fn control_region(
         RegionOrder::Restart if deadlines.is_to_halt(dimension, region) => return deadlines.to_halt.push(control),
         RegionOrder::Restart => return deadlines.restart(dimension, region, &directory, &mut publisher),
     }
+    dimension.shared.leave(region);
     deadlines.replan(dimension, region);
 }
 
@@ -120,12 +121,20 @@ impl Deadlines {
         directory: &Directory,
         publisher: &mut Publisher,
     ) {
-        if self.slot_mut(dimension, region).is_some_and(|slot| slot.halted.take().is_some()) {
-            dimension.revise_all();
-            dimension.revive(region, |id| directory.knows(id));
+        if self.revive(dimension, region, directory) {
             publisher.event(RegionRestarted { dimension: dimension.id, region });
         }
+    }
+
+    /// Lets a halted region go on from the store. Returns `true` if it was halted.
+    pub fn revive(&mut self, dimension: &mut Dimension, region: RegionId, directory: &Directory) -> bool {
+        let was_halted = self.slot_mut(dimension, region).is_some_and(|slot| slot.halted.take().is_some());
+        if was_halted {
+            dimension.revise_all();
+            dimension.revive(region, |id| directory.knows(id));
+        }
         self.replan(dimension, region);
+        was_halted
     }
 
     fn replan_all(&mut self, dimension: &mut Dimension) {
@@ -138,8 +147,12 @@ impl Deadlines {
         // A running region is planned when its tick ends.
         if let Some(running) = self.running.get_mut(&(id, region)) {
             running.slot.hasten(&dimension.time, now);
-        } else if let Some(slot) = dimension.regionizer.data_mut(region) {
-            slot.hasten(&dimension.time, now);
+            return;
+        }
+        let Dimension { regionizer, shared, time, .. } = dimension;
+        let idle = regionizer.data_mut(region).map(AsMut::as_mut).or_else(|| shared.idle_host_mut(region));
+        if let Some(slot) = idle {
+            slot.hasten(time, now);
             self.plan(slot.due, id, region);
         }
     }

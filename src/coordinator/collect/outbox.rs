@@ -30,6 +30,7 @@ impl Surroundings<'_> {
             made,
             refused,
             numbers: _,
+            by_section: _,
             fetched,
             letters,
             undelivered,

@@ -7,7 +7,7 @@ use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::threads::regions::TaskDone;
 use crate::coordinator::travel::letters::Post;
 use crate::region::{RegionId, RegionPart, RegionState};
-use crate::simulation::{Inbox, Letter, Task, Undeliverable};
+use crate::simulation::{Inbox, Letter, Undeliverable};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
@@ -32,9 +32,10 @@ impl Surroundings<'_> {
     pub fn finish(&mut self, done: TaskDone) {
         let TaskDone { dimension: id, region, took, outcome } = done;
         let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
-        let Running { mut slot, is_tick, saves, parts: waiting, load, .. } = running;
+        let Running { mut slot, is_tick, saves, parts: mut waiting, load, .. } = running;
         self.deadlines.load -= load;
         let mut left = FxHashSet::default();
+        let mut fallen = Vec::new();
         let parts = match outcome {
             Ok((worlds, outbox)) => {
                 if is_tick {
@@ -46,11 +47,24 @@ impl Surroundings<'_> {
                 slot.parked.get().worlds = worlds;
                 outbox.map_or_else(Vec::new, |outbox| {
                     left.extend(outbox.left.iter().map(|loaded| loaded.column.pos()));
-                    slot.numbers = outbox.numbers;
+                    match self.dimensions.open.get_mut(&id) {
+                        Some(dimension) if dimension.shared.contains(region) => {
+                            dimension.share_numbers(region, &mut slot, &outbox.by_section);
+                        }
+                        _ => slot.numbers = outbox.numbers,
+                    }
                     self.route(id, region, outbox)
                 })
             }
-            Err(fault) => self.fall(id, region, &mut slot, &waiting, *fault),
+            Err(fault) => {
+                let guests = self.break_shared(id, region, &mut slot);
+                let is_shared = !guests.is_empty();
+                waiting.extend(guests);
+                if is_shared {
+                    fallen = waiting.iter().copied().chain([region]).collect();
+                }
+                self.fall(id, region, &mut slot, &waiting, is_shared, *fault)
+            }
         };
         self.hand_to_parts(id, parts);
         let parts = self.take_parts(id, waiting);
@@ -71,6 +85,11 @@ impl Surroundings<'_> {
                 self.publisher.refuse_all(dimension.real_now, refused);
             }
             self.end_tick(id, region, slot);
+        }
+        for region in fallen {
+            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+            let region = dimension.successor(region);
+            self.deadlines.revive(dimension, region, &self.directory);
         }
     }
 
@@ -105,27 +124,25 @@ impl Surroundings<'_> {
     fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: Box<RegionSlot>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let may_have_letters = slot.parked.get().inbox.is_some() || !dimension.waiting.get().is_empty();
-        if may_have_letters && dimension.regionizer.columns(region).next().is_none() {
+        let is_shared = dimension.shared.contains(region);
+        if is_shared {
+            // In lockstep nothing may depend on time.
+            let share = if self.config.tick_mode.is_lockstep() { 0.0 } else { slot.tick_share() };
+            dimension.check_shared(region, share);
+        }
+        if may_have_letters && !is_shared && dimension.regionizer.columns(region).next().is_none() {
             let letters = mem::take(&mut slot.parked.get().inbox().letters);
             // Letters to itself came back to it.
             let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
             end_letters(id, letters, back, &mut self.post);
         }
-        let split_off = match dimension.regionizer.end_tick(region, slot) {
-            Ok(split_off) => split_off,
-            Err(error) => {
-                // Only begun ticks are ended, so this is a bug of the crate.
-                error!("{id}, {region}: {error}");
-                return;
-            }
-        };
+        let split_off = dimension.end_task(region, slot);
         dimension.note_region_events(&mut self.deadlines, &mut self.saves, &self.directory, &mut self.publisher);
         if !split_off.is_empty() {
             return self.begin_split(id, region, split_off);
         }
-        if dimension.regionizer.state(region) == Some(RegionState::Ready)
-            && let Some(slot) = dimension.regionizer.data(region)
-        {
+        let is_ready = is_shared || dimension.regionizer.state(region) == Some(RegionState::Ready);
+        if is_ready && let Some(slot) = dimension.idle(region) {
             self.deadlines.plan(slot.due, id, region);
         }
     }
@@ -147,10 +164,7 @@ impl Surroundings<'_> {
             self.deadlines.running.insert((id, region), running);
             return self.split_inbox(id, region, inbox, parts);
         }
-        // Which letters go with which part depends on the entities, so the letters wait.
-        let letters = mem::take(&mut parked.inbox().letters);
-        dimension.inbox(region).letters.extend(letters);
-        self.deadlines.begin(dimension, region, running, Task::Split { parts }, &mut self.saves);
+        self.deadlines.begin_split(dimension, region, running, parts, &mut self.saves);
     }
 
     /// Divides a region that never ticked and is only an inbox.

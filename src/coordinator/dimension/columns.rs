@@ -16,7 +16,7 @@ impl Dimension {
         if self.has_halted(column) {
             return Some(false);
         }
-        let inbox = self.regionizer.data_mut(region)?.parked.get().inbox.as_deref();
+        let inbox = self.idle_mut(self.shared.host_of(region))?.parked.get().inbox.as_deref();
         Some(inbox.is_none_or(|inbox| inbox.columns.iter().all(|loaded| loaded.column.pos() != column)))
     }
 

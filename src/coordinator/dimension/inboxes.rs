@@ -12,11 +12,13 @@ use rustc_hash::FxHashSet;
 use uuid::Uuid;
 
 impl Dimension {
-    /// The region's inbox, or its stand-in while the region ticks.
+    /// The inbox of the region's world, or its stand-in while the world is away.
     pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
-        match self.regionizer.data_mut(region) {
+        let region = self.shared.host_of(region);
+        let Self { regionizer, shared, waiting, .. } = self;
+        match regionizer.data_mut(region).map(AsMut::as_mut).or_else(|| shared.idle_host_mut(region)) {
             Some(slot) => slot.parked.get().inbox(),
-            None => self.waiting.get().entry(region).or_default(),
+            None => waiting.get().entry(region).or_default(),
         }
     }
 

@@ -179,7 +179,8 @@ impl Surroundings<'_> {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let ground = Some(dimension.ground.clone());
             let time = dimension.time.clone();
-            let Some(slot) = dimension.regionizer.data_mut(region) else { continue };
+            let is_shared = dimension.shared.contains(region);
+            let Some(slot) = dimension.idle_mut(region) else { continue };
             let parked = mem::take(slot.parked.get());
             let is_halted = slot.halted.is_some();
             let progress = slot.progress.clone();
@@ -195,15 +196,26 @@ impl Surroundings<'_> {
             let number = self.deadlines.next_assignment();
             let Parked { worlds, inbox } = parked;
             let (task, time_of_day) = (Task::Close, time.time_of_day);
-            let assignment =
-                Assignment { dimension: id, region, ground, worlds, inbox, task, number, clock, time_of_day, progress };
+            let assignment = Assignment {
+                dimension: id,
+                region,
+                is_shared,
+                ground,
+                worlds,
+                inbox,
+                task,
+                number,
+                clock,
+                time_of_day,
+                progress,
+            };
             match self.threads.regions.run_here(assignment).outcome {
                 Ok((worlds, outbox)) => {
                     if let Some(outbox) = outbox {
                         let _ = self.route(id, region, outbox);
                     }
                     let dimension = self.dimensions.open.get_mut(&id);
-                    if let Some(slot) = dimension.and_then(|dimension| dimension.regionizer.data_mut(region)) {
+                    if let Some(slot) = dimension.and_then(|dimension| dimension.idle_mut(region)) {
                         slot.parked.get().worlds = worlds;
                     }
                 }
@@ -229,6 +241,9 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
         left += dimension.recalled.len();
         left += dimension.transit.iter().map(|traveller| traveller.letters.len()).sum::<usize>();
         for region in dimension.regionizer.regions() {
+            if dimension.shared.is_guest(region) {
+                continue;
+            }
             left += dimension.inbox(region).letters.len();
         }
     }

@@ -122,6 +122,11 @@ impl TickHistory {
         self.total
     }
 
+    /// This history with another number of ticks in total, for a region whose ticks were those of another one.
+    pub fn continued(&self, total: u64) -> Self {
+        Self { total, ..self.clone() }
+    }
+
     /// Notes a tick that ended at this time of the coordinator's clock.
     pub fn push(&mut self, ended: Duration, took: Duration) {
         self.total = self.total.saturating_add(1);

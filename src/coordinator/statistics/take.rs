@@ -70,7 +70,7 @@ pub fn take_statistics(
         section_shift: config.regionizer.section_shift,
         ..totals.statistics(now)
     };
-    if totals.burst.is_over(statistics.regions.len(), statistics.columns) {
+    if totals.burst.is_over(statistics.worlds(), statistics.columns) {
         threads.ask(Some("terrane memory"), |_, _| return_freed_memory(), |_, _| {});
     }
     publisher.statistics(statistics);
@@ -91,45 +91,56 @@ fn region_statistics(
     let mut regions = Vec::new();
     for (id, dimension) in &mut dimensions.open {
         for region in dimension.regionizer.regions() {
-            let state = dimension.regionizer.state(region).unwrap_or(RegionState::Dead);
-            let away = deadlines.running.get_mut(&(*id, region)).map(|running| &mut running.slot);
-            let hung = away.as_ref().map(|slot| slot.progress.running_for());
-            let hung = hung.filter(|running| *running > config.faults.watchdog_limit);
-            let Some(slot) = away.or_else(|| dimension.regionizer.data_mut(region)) else { continue };
-            slot.history.refresh(now);
+            // A guest's ticks are those of its host.
+            let host = dimension.shared.host_of(region);
+            let Some(world) = deadlines.slot_mut(dimension, host) else { continue };
+            world.history.refresh(now);
+            let (windows, host_ticks) = (*world.history.windows(), world.history.ticks());
+            let hung = world.progress.running_for();
+            let hung = Some(hung).filter(|running| *running > config.faults.watchdog_limit);
+            let hung_in = hung.map(|_| world.progress.step());
+            let is_away = deadlines.running.contains_key(&(*id, host));
+            let state = match dimension.shared.contains(region) {
+                true if is_away => RegionState::Ticking,
+                true => RegionState::Ready,
+                false => dimension.regionizer.state(region).unwrap_or(RegionState::Dead),
+            };
+            let ticks = dimension.shared.ticks_of(region, host_ticks).unwrap_or(host_ticks);
+            let is_paused = dimension.time.settings.paused;
+            let Some(slot) = deadlines.slot_mut(dimension, region) else { continue };
             let known = slot.listed_sections.clone();
             let statistics = RegionStatistics {
                 state,
+                world: host,
                 halted: slot.halted.is_some(),
                 fault: slot.halted.as_ref().map(|halted| halted.fault.clone()),
-                paused: slot.control.paused || dimension.time.settings.paused,
+                paused: slot.control.paused || is_paused,
                 paused_itself: slot.control.paused,
                 tick_rate: slot.control.ticks_per_second,
                 hung,
-                hung_in: hung.map(|_| slot.progress.step()),
+                hung_in,
                 coupled: coupled((*id, region)),
                 columns: slot.numbers.columns,
                 entities: slot.numbers.entities,
                 viewers: slot.numbers.viewers,
-                ticks: slot.history.ticks(),
-                windows: *slot.history.windows(),
+                ticks,
+                windows,
                 ..RegionStatistics::new(*id, region)
             };
-            let sections = known.unwrap_or_else(|| dimension.list_sections(region));
+            let sections = known.unwrap_or_else(|| deadlines.list_sections(dimension, region));
             regions.push(RegionStatistics { sections, ..statistics });
         }
     }
     regions
 }
 
-impl Dimension {
+impl Deadlines {
     /// The sections of a region, sorted.
-    fn list_sections(&mut self, region: RegionId) -> Arc<[SectionPos]> {
-        let mut sections: Vec<_> = self.regionizer.sections(region).collect();
+    fn list_sections(&mut self, dimension: &mut Dimension, region: RegionId) -> Arc<[SectionPos]> {
+        let mut sections: Vec<_> = dimension.regionizer.sections(region).collect();
         sections.sort_unstable();
         let sections = Arc::<[SectionPos]>::from(sections);
-        // The slot of a ticking region is away, so its sections are listed again the next time.
-        if let Some(slot) = self.regionizer.data_mut(region) {
+        if let Some(slot) = self.slot_mut(dimension, region) {
             slot.listed_sections = Some(sections.clone());
         }
         sections

@@ -93,10 +93,10 @@ impl Directory {
 }
 
 impl Dimensions {
-    /// The number of regions, in one dimension or in all.
-    fn count_regions(&self, only: Option<DimensionId>) -> usize {
+    /// The number of region worlds, in one dimension or in all.
+    fn count_worlds(&self, only: Option<DimensionId>) -> usize {
         let open = self.open.iter().filter(|(id, _)| only.is_none_or(|only| only == **id));
-        open.map(|(_, dimension)| dimension.regionizer.regions().len()).sum()
+        open.map(|(_, dimension)| dimension.regionizer.region_count() - dimension.shared.guest_count()).sum()
     }
 
     /// The letters of the region with this entity, or of the entity itself while it waits for a column.
@@ -215,7 +215,7 @@ impl Post {
     ) {
         // All copies for the regions must fit, or none is sent; each copy counts by itself.
         let (copies, is_copied) = match letter.to {
-            Address::Regions(only) => (dimensions.count_regions(only), true),
+            Address::Regions(only) => (dimensions.count_worlds(only), true),
             Address::Place(..) | Address::Entity(_) | Address::Main => (1, false),
         };
         if !self.backlog.has_room(&letter, copies) {
@@ -253,6 +253,9 @@ impl Post {
                 let wanted = dimensions.open.iter_mut().filter(|(id, _)| only.is_none_or(|only| only == **id));
                 for (_, dimension) in wanted {
                     for region in dimension.regionizer.regions() {
+                        if dimension.shared.is_guest(region) {
+                            continue;
+                        }
                         let copy = letter.copy().map(|letter| self.backlog.stamp(letter));
                         dimension.inbox(region).letters.extend(copy);
                     }

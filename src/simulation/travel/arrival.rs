@@ -28,6 +28,7 @@ pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travelle
     // Positions keep their change ticks, so a search by change tick would miss them.
     world.resource_mut::<RegionColumns>().look_everywhere = true;
     contents.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
+    contents.arrived.extend(travellers.iter().flat_map(|traveller| &traveller.ids));
     let mut moved = Vec::with_capacity(travellers.len());
     let mut passengers = Vec::new();
     world.insert_resource(Moving);

@@ -21,6 +21,14 @@ pub(super) struct Holdings {
 }
 
 impl Holdings {
+    /// Returns `true` if the dead sections are to be removed even if nothing merges.
+    pub fn is_purge_due(&self, config: &RegionizerConfig) -> bool {
+        let Self { sections, dead_sections: dead, .. } = *self;
+        let is_above_thresholds = sections >= config.recalculation_section_count
+            && dead as f64 / sections as f64 >= config.max_dead_section_percent;
+        dead > 0 && (dead == sections || is_above_thresholds)
+    }
+
     /// Assigns unowned sections of a tile to the region in this slot.
     fn claim(&mut self, slot: u32, number: u32, tile: &mut SectionTile, mask: u64) {
         if tile.claim(slot, mask, self.tiles.len() as u32) {
@@ -74,6 +82,7 @@ pub struct Regionizer<D> {
     pub(super) slots: FxHashMap<RegionId, u32>,
     pub(super) waits: FxHashMap<WaitId, Wait>,
     next_id: RegionId,
+    revision: u64,
     events: Vec<RegionEvent>,
     /// Tiles in reach of the column that is being added, their numbers if they exist, and the sections to create in them.
     reached: Vec<(SectionTilePos, Option<u32>, u64)>,
@@ -126,6 +135,7 @@ impl<D: RegionData> Regionizer<D> {
             slots: FxHashMap::default(),
             waits: FxHashMap::default(),
             next_id: RegionId(0),
+            revision: 0,
             events: Vec::new(),
             reached: Vec::new(),
             owners: Vec::new(),
@@ -169,6 +179,7 @@ impl<D: RegionData> Regionizer<D> {
         let Some(owner) = tile.owner(bit) else { return Err(absent) };
         let Some(is_empty) = tile.remove_column(column, bit, shift) else { return Err(absent) };
         if is_empty {
+            self.revision += 1;
             tile.nonempty &= !(1 << bit);
             self.mark_newly_dead(section);
         }
@@ -226,9 +237,8 @@ impl<D: RegionData> Regionizer<D> {
         }
         region.state = RegionState::Ready;
         let Holdings { sections, dead_sections: dead, .. } = region.ground;
-        let above_thresholds = sections >= self.config.recalculation_section_count
-            && dead as f64 / sections as f64 >= self.config.max_dead_section_percent;
-        if dead == 0 || (merging.is_empty() && dead < sections && !above_thresholds) {
+        let is_purge_due = region.ground.is_purge_due(&self.config);
+        if dead == 0 || (merging.is_empty() && !is_purge_due) {
             return Ok(Vec::new());
         }
         self.remove_dead_sections(slot);
@@ -247,6 +257,7 @@ impl<D: RegionData> Regionizer<D> {
 
     /// Adds a column to a section that is empty and has this owner, or does not exist.
     fn add_first_column(&mut self, column: ColumnPos, section: SectionPos, owner: Option<u32>) -> RegionId {
+        self.revision += 1;
         let any_missing = self.reach(section);
         let owner = match owner {
             Some(owner) if !any_missing => owner,
