@@ -14,9 +14,10 @@ use bevy_terrane::plugin::ThreadSettings;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
-    Patience, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update, update_until_within, viewer,
+    Patience, dimension_entity, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update,
+    update_until_within, viewer,
 };
-use bevy_terrane::view::{Pacing, RegionStatistics, TimeWindow, WorldStatistics};
+use bevy_terrane::view::{DimensionClock, Pacing, PublishedColumns, RegionStatistics, TimeWindow, WorldStatistics};
 use report::report;
 use resident::resident;
 use std::hint::black_box;
@@ -26,7 +27,13 @@ use std::time::{Duration, Instant};
 /// A distance at which regions never merge, in blocks.
 const APART: i64 = 16 * 32;
 
+/// The name of the workload T8 in a process of its own, which only says what the same ground needs.
+const FRESH: &str = "--fresh=";
+
 fn main() {
+    if let Some(columns) = std::env::args().find_map(|argument| argument.strip_prefix(FRESH)?.parse().ok()) {
+        return fresh_row(columns);
+    }
     choose::run(&[
         ("T1", overhead),
         ("T2", scaling),
@@ -36,6 +43,7 @@ fn main() {
         ("T5s", many_shared),
         ("T5b", a_thousand),
         ("T6", crowded_region),
+        ("T8", memory_comes_back),
     ]);
 }
 
@@ -385,4 +393,83 @@ fn crowded_region() {
     let gain = one.as_secs_f64() / many.as_secs_f64();
     let ours = format!("{gain:.2} x (a tick of 20,000 entities: {one:.2?} to {many:.2?})");
     report("T6 crowded region", ours, "a gain worth its cost");
+}
+
+/// A world whose regions have one column each, in a row.
+fn row_world() -> (App, DimensionId) {
+    let threads = ThreadSettings { regions: 2, ..default() };
+    let mut app = headless(TerranePlugin { threads, pacing: Pacing::fixed(4_096), ..TerranePlugin::in_memory() });
+    app.register_region_component::<Creature>().add_region_plugins(five_systems);
+    let dimension = flat(&mut app);
+    start(&mut app);
+    (app, dimension)
+}
+
+/// Spawns viewers of single columns, from `first` on at this distance in blocks.
+fn row(app: &mut App, dimension: DimensionId, first: i64, count: i64, distance: i64) -> Vec<Entity> {
+    (0..count).map(|number| viewer(app, dimension, (first + number * distance) as f32, 8.0, 0)).collect()
+}
+
+fn until_regions(app: &mut App, count: usize, columns: i64) {
+    let patience = Patience { limit: Duration::from_secs(240), frame: Duration::from_millis(5) };
+    update_until_within(app, patience, &format!("there are {count} regions"), |world| {
+        let statistics = world.resource::<WorldStatistics>();
+        let ticks = |region: &RegionStatistics| region.ticks > 5;
+        statistics.regions.len() == count
+            && statistics.regions.iter().all(ticks)
+            && statistics.columns as i64 == columns
+    });
+}
+
+/// The memory of a process that never had more than one region, with this many columns in a row.
+fn fresh_row(columns: i64) {
+    let (mut app, dimension) = row_world();
+    let entity = dimension_entity(app.world_mut(), dimension);
+    // No region gets a world before all ground is there.
+    app.world_mut().entity_mut(entity).insert(DimensionClock { paused: true, ..default() });
+    row(&mut app, dimension, 0, columns, APART / 2);
+    let patience = Patience { limit: Duration::from_secs(240), frame: Duration::from_millis(5) };
+    update_until_within(&mut app, patience, "the ground is there", |world| {
+        world.resource::<PublishedColumns>().iter().count() as i64 == columns
+    });
+    app.world_mut().entity_mut(entity).insert(DimensionClock::default());
+    until_regions(&mut app, 1, columns);
+    run_for(&mut app, 10.0);
+    println!("{}", resident());
+}
+
+/// The memory after 2,000 regions have merged into one, and after they have gone, each beside a process that never had them.
+fn memory_comes_back() {
+    const REGIONS: i64 = 2_000;
+    let fresh = |columns: i64| -> f64 {
+        let program = std::env::current_exe().expect("this program");
+        let output = std::process::Command::new(program).arg(format!("{FRESH}{columns}")).output().expect("it runs");
+        String::from_utf8_lossy(&output.stdout).trim().parse().expect("its memory in KiB")
+    };
+    let (mut app, dimension) = row_world();
+    row(&mut app, dimension, 0, 1, APART);
+    let many = row(&mut app, dimension, APART, REGIONS - 1, APART);
+    until_regions(&mut app, REGIONS as usize, REGIONS);
+    run_for(&mut app, 5.0);
+    let height = resident();
+    let bridges = row(&mut app, dimension, APART / 2, REGIONS - 1, APART);
+    until_regions(&mut app, 1, 2 * REGIONS - 1);
+    let compare = |app: &mut App, what: &str, columns: i64| {
+        run_for(app, 60.0);
+        let (ours, fresh) = (resident(), fresh(columns));
+        let ours = format!(
+            "{:.0} MiB, fresh {:.0} MiB: {:.2} x; with {REGIONS} regions {:.0} MiB",
+            ours / 1_024.0,
+            fresh / 1_024.0,
+            ours / fresh,
+            height / 1_024.0
+        );
+        report(what, ours, "1.2 x within a minute");
+    };
+    compare(&mut app, "T8 memory after a merge", 2 * REGIONS - 1);
+    for viewer in many.into_iter().chain(bridges) {
+        app.world_mut().despawn(viewer);
+    }
+    until_regions(&mut app, 1, 1);
+    compare(&mut app, "T8 memory after the end of regions", 1);
 }

@@ -233,6 +233,8 @@ fn add_systems(app: &mut SubApp) {
                 saving::close::close,
                 dimension::opening::open_waiting,
                 sharing::share_worlds,
+                // In lockstep, regions that leave a shared world do not miss the tick of this update.
+                dispatch::finish_lockstep,
                 dispatch::tend_idle,
                 dispatch::dispatch,
                 dispatch::finish_lockstep,

@@ -8,7 +8,6 @@
 //! |---|---|
 //! | `server.rs` | a `ChunkSyncPeer` and a viewer for each player that connects |
 //! | `client.rs` | a `ChunkSyncClient` with a cache, and its results |
-//! | `network.rs` | renet: sockets, channels, and the messages of players |
 //! | `rehearsal.rs` | running the processes one after the other |
 //! | `arguments.rs` | the command line |
 //!
@@ -16,12 +15,14 @@
 //!
 //! | file | what it shows |
 //! |---|---|
+//! | `network.rs` | renet: sockets, channels, and the messages of players |
 //! | `start.rs` | Bevy with or without a window |
 //! | `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
 mod client;
+#[path = "../shared/network.rs"]
 mod network;
 mod rehearsal;
 mod server;

@@ -20,6 +20,8 @@ use std::time::Duration;
 /// The radius in columns that is kept loaded, and therefore generated, around a player.
 const LOADED: u32 = 12;
 
+/// The maximum number of connected players.
+const MAX_PLAYERS: usize = 16;
 /// The distance in blocks over which a player may build.
 const REACH: u32 = 40;
 /// The height up to which players may build.
@@ -32,7 +34,7 @@ pub fn build(arguments: Serve, run: Run) -> Result<App, Box<dyn Error>> {
         .add_plugins(LogPlugin { level: Level::WARN, ..default() })
         .add_plugins(TerranePlugin::at(&arguments.world));
     start::check_world(&mut app, &arguments.world)?;
-    let (server, transport, address) = network::listen(arguments.listen)?;
+    let (server, transport, address) = network::listen(arguments.listen, MAX_PLAYERS)?;
     println!("listening at {address}");
     std::io::stdout().flush()?;
     app.insert_resource(server).insert_resource(transport);

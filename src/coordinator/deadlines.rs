@@ -216,7 +216,7 @@ impl Deadlines {
             return false;
         }
         let Some(open) = dimensions.open.get(&id) else { return false };
-        let Some(slot) = open.regionizer.data(region) else { return false };
+        let Some(slot) = open.idle(region) else { return false };
         let patience = open.time.real_period(slot.control.ticks_per_second);
         let is_ticking = |other| self.running.get(other).is_some_and(|running| running.is_tick);
         open.real_now < slot.due.saturating_add(patience)
@@ -240,7 +240,7 @@ impl Deadlines {
         let mut group = couplings.group(dimensions, id, region);
         group.retain(|(other_id, other)| {
             let Some(open) = dimensions.open.get(other_id) else { return false };
-            let Some(slot) = open.regionizer.data(*other) else { return false };
+            let Some(slot) = open.idle(*other) else { return false };
             // At most half a period early; from then on both are due at the same time.
             let early = open.time.real_period(slot.control.ticks_per_second) / 2;
             (*other_id, *other) == (id, region) || is_lockstep || slot.due <= open.real_now.saturating_add(early)

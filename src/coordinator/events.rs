@@ -145,7 +145,8 @@ events! {
         /// The reason.
         fault: Arc<RegionFault>,
     }
-    /// A halted region was restarted from the store.
+    /// A halted region was restarted from the store, or the world that a region shared was lost with a panic, and it goes on
+    /// from the store in a world of its own.
     RegionRestarted {
         /// Its dimension.
         dimension: DimensionId,

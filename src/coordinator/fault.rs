@@ -70,7 +70,8 @@ pub fn watch(
         let step = running.slot.progress.step();
         let open = dimensions.open.get(&id);
         let column = open.and_then(|open| open.columns_of(region).first().copied());
-        let waiting = open.map(|open| open.regionizer.awaited_by(region)).unwrap_or_default();
+        let members = open.into_iter().flat_map(|open| open.shared.members(region).map(move |it| (open, it)));
+        let waiting: Vec<_> = members.flat_map(|(open, region)| open.regionizer.awaited_by(region)).collect();
         let place = column.map(|column| format!(" near column {column}")).unwrap_or_default();
         let waits = waiting.iter().map(|region| format!(", {region} waits for it")).collect::<String>();
         warn!("{region} of {id}{place} hangs: {running_for:.1?} in {step}{waits}");
@@ -79,24 +80,36 @@ pub fn watch(
 }
 
 impl Surroundings<'_> {
-    /// Parts the regions that shared a world which is lost. Returns all but the host; they wait like the parts of a split.
-    pub fn break_shared(&mut self, id: DimensionId, host: RegionId, slot: &mut RegionSlot) -> Vec<RegionId> {
-        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return Vec::new() };
-        let guests = dimension.break_shared(host, slot);
-        let regions: Vec<_> = guests.iter().map(|(region, _)| *region).collect();
-        if !regions.is_empty() {
-            slot.never_share();
-            self.saves.split(id, host, &regions);
+    /// Takes the guests out of a world that is lost, if it was shared: they join the `parts` that wait for its host, which are those
+    /// that were just leaving it.
+    pub fn evacuate(&mut self, id: DimensionId, host: RegionId, slot: &RegionSlot, parts: &mut Vec<RegionId>) -> bool {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return false };
+        if !dimension.shared.contains(host) {
+            return false;
         }
+        let guests = dimension.evacuate(host, slot);
+        self.saves.split(id, host, &guests.iter().map(|(region, _)| *region).collect::<Vec<_>>());
         for (region, own) in guests {
             self.deadlines.running.insert((id, region), Running::waiting(own));
+            parts.push(region);
         }
-        regions
+        true
+    }
+
+    /// Lets the regions of a lost shared world go on from the store, after all of them have come back to the regionizer.
+    pub fn revive_fallen(&mut self, id: DimensionId, fault: &Arc<RegionFault>) {
+        let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
+        for region in dimension.regionizer.regions() {
+            let slot = self.deadlines.slot(dimension, region);
+            if slot.and_then(|slot| slot.halted.as_ref()).is_some_and(|halted| Arc::ptr_eq(&halted.fault, fault)) {
+                self.deadlines.restart(dimension, region, &self.directory, &mut self.publisher);
+            }
+        }
     }
 
     /// Handles a panic of a region's task: its world is gone, its columns are held, and everything on its way into it waits.
-    /// If it shared the world with others, among `parts`, all of them go on from the store instead, each in a world of its
-    /// own: the one that panicked will panic again, and halt alone. Returns the parts of a split that are whole.
+    /// If it shared the world with the `parts`, all of them go on from the store instead, each in a world of its own: the one that
+    /// panicked will panic again, and halt alone. Returns the parts of a split that are whole.
     pub fn fall(
         &mut self,
         id: DimensionId,
@@ -123,14 +136,14 @@ impl Surroundings<'_> {
         // Anything on its way to these worlds is lost with the task.
         worlds.iter().flat_map(|world| world.columns()).for_each(|column| dimension.correct_slabs(column));
         dimension.has_idle_regions = true;
-        let members: &[RegionId] = if is_shared { parts } else { &[] };
-        let lost = dimension.forget_entities(region, members, &fallen, &mut self.directory);
+        let is_whole = |part: &RegionId| whole.iter().any(|(other, _)| other == part);
+        let guests: Vec<_> = parts.iter().filter(|part| is_shared && !is_whole(part)).copied().collect();
+        let lost = dimension.forget_entities(region, &guests, &fallen, &mut self.directory);
         self.publisher.mirrors(lost.into_iter().map(MirrorUpdate::gone).collect());
-        let fault = match is_shared {
-            true => dimension.name_shared_fault(parts.len() + 1, fault),
-            false => dimension.name_fault(region, fault, payload.is_none()),
-        };
-        if !is_shared {
+        let fault = dimension.name_fault(region, guests.len(), fault, payload.is_none());
+        if is_shared {
+            slot.never_share();
+        } else {
             self.publisher.event(RegionHalted { dimension: id, region, fault: fault.clone() });
         }
         if let Some(payload) = payload
@@ -141,9 +154,10 @@ impl Surroundings<'_> {
         let holds_others = !is_shared && self.config.faults.on_panic == RegionFaults::HaltNeighbors;
         slot.halted = Some(Halted { holds_others, fault });
         dimension.lose_columns(region, &fallen, &self.saves, Columns::halt);
-        for part in parts.iter().filter(|part| whole.iter().all(|(other, _)| other != *part)) {
+        for part in parts.iter().filter(|part| !is_whole(part)) {
             if is_shared && let Some(guest) = self.deadlines.running.get_mut(&(id, *part)) {
                 guest.slot.halted = slot.halted.clone();
+                guest.slot.never_share();
                 dimension.lose_columns(*part, &fallen, &self.saves, Columns::halt);
             } else {
                 // The panic was in the middle of a split: the part goes on from the store.
@@ -155,7 +169,7 @@ impl Surroundings<'_> {
             let elsewhere = inbox.split_off(|column| dimension.regionizer.region_at(column) != Some(region));
             edits.extend(dimension.send_on(elsewhere));
             // Worlds that had just moved in are intact.
-            for world in worlds.extract_if(.., |world| parts.contains(&world.region())) {
+            for world in worlds.extract_if(.., |world| guests.contains(&world.region())) {
                 if let Some(guest) = self.deadlines.running.get_mut(&(id, world.region())) {
                     guest.slot.parked.get().worlds.push(world);
                 }
@@ -172,8 +186,10 @@ impl Surroundings<'_> {
             self.post.give_back(letter, reason);
         }
         // Refuses edits that were made in the undone tick, or that came in the meantime.
-        if let Some(waiting) = dimension.waiting.get().get_mut(&region) {
-            edits.append(&mut waiting.edits);
+        for region in guests.iter().chain([&region]) {
+            if let Some(waiting) = dimension.waiting.get().get_mut(region) {
+                edits.append(&mut waiting.edits);
+            }
         }
         self.publisher.refuse_all(dimension.real_now, edits);
         whole
@@ -194,10 +210,10 @@ impl Surroundings<'_> {
             let id = request.dimension;
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { continue };
             let region = dimension.successor(request.region);
-            let is_away = self.deadlines.running.contains_key(&(id, region)) || dimension.shared.contains(region);
-            if is_away || self.deadlines.is_to_halt(dimension, region) {
-                // It leaves a world that it shares first.
-                dimension.shared.leave(region);
+            // It leaves a world that it shares first.
+            dimension.shared.leave(region);
+            let is_bound = self.deadlines.running.contains_key(&(id, region)) || dimension.shared.contains(region);
+            if is_bound || self.deadlines.is_to_halt(dimension, region) {
                 self.deadlines.to_halt.push(request);
                 continue;
             }
@@ -293,7 +309,7 @@ impl Dimension {
     }
 
     /// Completes the fault and logs it.
-    fn name_fault(&self, region: RegionId, fault: RegionFault, is_ordered: bool) -> Arc<RegionFault> {
+    fn name_fault(&self, region: RegionId, guests: usize, fault: RegionFault, is_ordered: bool) -> Arc<RegionFault> {
         let id = self.id;
         let RegionFault { reason, location, system, .. } = &fault;
         let column = self.columns_of(region).first().copied();
@@ -302,6 +318,10 @@ impl Dimension {
         let within = system.as_ref().map(|system| format!(" in {system}")).unwrap_or_default();
         match is_ordered {
             true => info!("{region} of {id}{place} halted {reason}"),
+            false if guests > 0 => error!(
+                "{region} of {id}{place} and {guests} regions that share its world failed{within}{at}: {reason}; each goes on from the \
+                 store in a world of its own"
+            ),
             false => error!(
                 "{region} of {id}{place} halted{within}{at}: {reason}; a ControlRegion with RegionOrder::Restart begins it again \
                  from the store"
@@ -310,34 +330,22 @@ impl Dimension {
         Arc::new(RegionFault { column, ..fault })
     }
 
-    /// Logs the fault of a world that several regions shared.
-    fn name_shared_fault(&self, regions: usize, fault: RegionFault) -> Arc<RegionFault> {
-        let RegionFault { reason, location, system, .. } = &fault;
-        let at = location.as_ref().map(|location| format!(" at {location}")).unwrap_or_default();
-        let within = system.as_ref().map(|system| format!(" in {system}")).unwrap_or_default();
-        error!(
-            "the world of {regions} regions of {} failed{within}{at}: {reason}; they go on from the store, each in a world of its own",
-            self.id
-        );
-        Arc::new(fault)
-    }
-
-    /// Forgets the region's entities, and those of the `members` of its world. Stored ones come back with a restart; mirrors of
+    /// Forgets the region's entities, and those of the `guests` in its world. Stored ones come back with a restart; mirrors of
     /// the others would never be removed.
     fn forget_entities(
         &mut self,
         region: RegionId,
-        members: &[RegionId],
+        guests: &[RegionId],
         fallen: &Fallen,
         directory: &mut Directory,
     ) -> Vec<Uuid> {
         // Entities that it absorbed in this tick are still listed under their old regions.
         let mut regions = self.all_predecessors(region);
-        regions.extend(members);
+        regions.extend(guests);
         regions.retain(|region| !fallen.absorbed.contains(region));
         let mut travelling = fallen.travelling.clone();
         let waiting = self.waiting.get();
-        let inboxes = members.iter().chain([&region]).filter_map(|region| waiting.get(region));
+        let inboxes = guests.iter().chain([&region]).filter_map(|region| waiting.get(region));
         let waiting = inboxes.flat_map(|inbox| &inbox.travellers);
         travelling.extend(waiting.flat_map(|traveller| &traveller.ids));
         travelling.extend(self.transit.iter().flat_map(|traveller| &traveller.ids));
@@ -345,7 +353,7 @@ impl Dimension {
             Whereabouts::Region(_, region) => regions.contains(&region),
             Whereabouts::OnTheWay(_, column) => {
                 let owner = self.regionizer.region_at(column);
-                owner.is_some_and(|owner| owner == region || members.contains(&owner)) && !travelling.contains(entity)
+                owner.is_some_and(|owner| owner == region || guests.contains(&owner)) && !travelling.contains(entity)
             }
         })
     }

@@ -137,11 +137,6 @@ impl RegionSlot {
         self.history.ticks() == 0 && self.control == Control::default()
     }
 
-    /// The part of its period that a tick takes, averaged.
-    pub fn tick_share(&self) -> f64 {
-        self.tick_share
-    }
-
     /// Takes over the contents of another region, and what its world was about to do.
     pub fn take_contents(&mut self, other: &mut Self) {
         let (own, taken) = (self.parked.get(), mem::take(other.parked.get()));
@@ -166,10 +161,17 @@ impl RegionSlot {
             }
         }
         own.parked.get().inbox().sections = part.sections.iter().copied().collect();
-        own.due = self.due;
-        own.save_due = self.save_due;
-        own.last_clock = self.last_clock;
-        own.made_steps = self.made_steps;
+        own.follow(self);
+    }
+
+    /// Notes that the region was in the world of another one until now.
+    pub fn follow(&mut self, other: &Self) {
+        self.due = other.due;
+        self.save_due = other.save_due;
+        self.last_clock = other.last_clock;
+        self.made_steps = other.made_steps;
+        self.tick_share = other.tick_share;
+        self.progress.reset();
     }
 
     /// Notes how long a tick took. Returns the part of its period that a tick takes, averaged over about the last eight, as TCP
@@ -231,6 +233,7 @@ impl RegionData for RegionSlot {
             (Some(halted), Some(_)) => Some(halted),
             (one, other) => one.or(other).filter(|halted| halted.holds_others),
         };
+        self.solitude = self.solitude.max(other.solitude);
         if !has_world {
             // Its numbers are those of a world that is gone.
             other.numbers = RegionNumbers::default();
@@ -250,6 +253,7 @@ impl RegionData for RegionSlot {
                 control: self.control.clone(),
                 halted: self.halted.clone(),
                 history: self.history.clone(),
+                solitude: self.solitude,
                 ..Self::new(part.id)
             };
             self.hand_part(&mut own, part);

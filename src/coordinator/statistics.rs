@@ -245,7 +245,7 @@ pub struct RegionStatistics {
     pub viewers: usize,
     /// Ticks since it was created. A part that splits off continues the count of its old region.
     pub ticks: u64,
-    /// Its ticks over 5 seconds, 15 seconds and one minute.
+    /// Its ticks over 5 seconds, 15 seconds and one minute; those of its world, if it shares one.
     ///
     /// The surviving region of a merge keeps its own if it has ticked before. A part that splits off begins with a copy of its
     /// old region's.

@@ -5,7 +5,9 @@ use crate::support::*;
 use bevy_terrane::plugin::TickMode;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
-use bevy_terrane::view::{ControlRegion, Coupling, RegionMerged, RegionOrder, RegionRestarted, RegionSplit};
+use bevy_terrane::view::{
+    ControlRegion, Coupling, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
+};
 use std::time::Duration;
 
 /// The distance of islands in blocks: their regions do not touch.
@@ -16,7 +18,8 @@ fn place(island: i64) -> BlockPos {
 }
 
 /// Explodes where a walker called "bomb" is, and works for long where one called "slow" is.
-fn act(walkers: Query<&Walker>) {
+fn act(walkers: Query<&Walker>, time: Res<Time>) {
+    assert!(time.delta() < Duration::from_secs(1), "a long tick");
     assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
     if walkers.iter().any(|walker| walker.name == "slow") {
         std::thread::sleep(Duration::from_millis(25));
@@ -33,7 +36,8 @@ fn islands(plugin: TerranePlugin, count: i64) -> (App, DimensionId, Vec<Entity>)
     listen::<RegionSplit>(&mut app);
     listen::<RegionHalted>(&mut app);
     listen::<RegionRestarted>(&mut app);
-    listen::<WorldSaved>(&mut app);
+    listen::<RegionHung>(&mut app);
+    listen::<BlockRefused>(&mut app);
     let dimension = flat(&mut app);
     let viewers =
         (0..count).map(|island| viewer(&mut app, dimension, place(island).x as f32, 0.0, 0)).collect::<Vec<_>>();
@@ -165,9 +169,12 @@ fn a_region_that_grows_or_gets_an_order_leaves_and_the_others_go_on() {
     assert!(heard::<RegionMerged>(&app).iter().all(|merged| !regions.contains(&merged.from)));
     assert!(heard::<RegionSplit>(&app).is_empty());
 
+    let before = ticks(&app, dimension, COUNT);
     order(&mut app, dimension, place(1).column(), RegionOrder::Pause);
     order(&mut app, dimension, place(2).column(), RegionOrder::TickRate(Some(5.0)));
-    update(&mut app, 10);
+    update(&mut app, 20);
+    let passed: Vec<_> = ticks(&app, dimension, COUNT).iter().zip(before).map(|(now, then)| now - then).collect();
+    assert!(passed[1] < 5 && passed[2..].iter().all(|ticks| *ticks == 20), "nobody misses a tick: {passed:?}");
     let before = ticks(&app, dimension, COUNT);
     update(&mut app, 40);
     let passed: Vec<_> = ticks(&app, dimension, COUNT).iter().zip(before).map(|(now, then)| now - then).collect();
@@ -226,6 +233,10 @@ fn coupled_regions_do_not_share() {
     });
     update(&mut app, 60);
     assert_eq!(worlds(app.world()), 3, "the other two share");
+    let before = ticks(&app, dimension, 4);
+    update(&mut app, 20);
+    let passed: Vec<_> = ticks(&app, dimension, 4).iter().zip(before).map(|(now, then)| now - then).collect();
+    assert_eq!(passed, [20; 4], "all tick");
 }
 
 /// Promise, clocks and faults: A panic in a world that regions share halts one region only.
@@ -239,11 +250,21 @@ fn a_panic_in_a_shared_world_halts_one_region_only() {
         settle(&mut app, dimension, COUNT);
         wait_shared(&mut app, 1);
         save(&mut app);
-        // Edits after the save are lost with the world, but not the letters that arrive later.
+        run_for(&mut app, Duration::from_millis(1_200));
+        // An edit of a tick that panics is refused, wherever it is.
+        let stone = id_of(app.world(), "terrane:stone");
+        for other in 0..COUNT {
+            app.world_mut().write_message(SetBlock { dimension, position: place(other), block: stone });
+        }
         spawn_in_region(&mut app, dimension, place(island), walker("bomb", 0.0));
         update_until(&mut app, "the others are back", |world| {
             walkers(world).len() == COUNT as usize && worlds(world) == COUNT as usize
         });
+        update_until(&mut app, "each edit is decided", |world| {
+            let made = (0..COUNT).filter(|other| block_at(world, dimension, place(*other)) == Some(stone)).count();
+            made + world.resource::<Heard<BlockRefused>>().0.len() == COUNT as usize
+        });
+        assert_eq!(heard::<RegionRestarted>(&app).len(), COUNT as usize, "all are told that they go on from the store");
         // The bomb was never saved, so all go on without it. Saved, it goes off again, and then its region halts alone.
         assert!(heard::<RegionHalted>(&app).is_empty());
         spawn_in_region(&mut app, dimension, place(island), walker("bomb", 0.0));
@@ -269,7 +290,8 @@ fn a_panic_in_a_shared_world_halts_one_region_only() {
 #[test]
 fn a_slow_region_does_not_slow_the_others_down_for_long() {
     const COUNT: i64 = 4;
-    let plugin = TerranePlugin { regions_per_world: 4, ..TerranePlugin::in_memory() };
+    let faults = FaultSettings { watchdog_limit: Duration::from_millis(500), ..default() };
+    let plugin = TerranePlugin { regions_per_world: 4, faults, ..TerranePlugin::in_memory() };
     let (mut app, dimension, _) = islands(plugin, COUNT);
     settle(&mut app, dimension, COUNT);
     wait_shared(&mut app, 1);
@@ -278,6 +300,12 @@ fn a_slow_region_does_not_slow_the_others_down_for_long() {
     update_until(&mut app, "the others share", |world| worlds(world) == 2);
     let slow = region_at(app.world(), dimension, place(2).column()).expect("it is there");
     assert_eq!(slow.world, slow.region);
+
+    // Neither a region that leaves nor one that is paused hangs.
+    order(&mut app, dimension, place(0).column(), RegionOrder::Pause);
+    run_for(&mut app, Duration::from_millis(800));
+    assert!(heard::<RegionHung>(&app).is_empty());
+    assert!(app.world().resource::<WorldStatistics>().regions.iter().all(|region| region.hung.is_none()));
 }
 
 #[test]

@@ -121,20 +121,12 @@ impl Deadlines {
         directory: &Directory,
         publisher: &mut Publisher,
     ) {
-        if self.revive(dimension, region, directory) {
-            publisher.event(RegionRestarted { dimension: dimension.id, region });
-        }
-    }
-
-    /// Lets a halted region go on from the store. Returns `true` if it was halted.
-    pub fn revive(&mut self, dimension: &mut Dimension, region: RegionId, directory: &Directory) -> bool {
-        let was_halted = self.slot_mut(dimension, region).is_some_and(|slot| slot.halted.take().is_some());
-        if was_halted {
+        if self.slot_mut(dimension, region).is_some_and(|slot| slot.halted.take().is_some()) {
             dimension.revise_all();
             dimension.revive(region, |id| directory.knows(id));
+            publisher.event(RegionRestarted { dimension: dimension.id, region });
         }
         self.replan(dimension, region);
-        was_halted
     }
 
     fn replan_all(&mut self, dimension: &mut Dimension) {

@@ -35,7 +35,7 @@ impl Surroundings<'_> {
         let Running { mut slot, is_tick, saves, parts: mut waiting, load, .. } = running;
         self.deadlines.load -= load;
         let mut left = FxHashSet::default();
-        let mut fallen = Vec::new();
+        let mut fallen = None;
         let parts = match outcome {
             Ok((worlds, outbox)) => {
                 if is_tick {
@@ -57,13 +57,10 @@ impl Surroundings<'_> {
                 })
             }
             Err(fault) => {
-                let guests = self.break_shared(id, region, &mut slot);
-                let is_shared = !guests.is_empty();
-                waiting.extend(guests);
-                if is_shared {
-                    fallen = waiting.iter().copied().chain([region]).collect();
-                }
-                self.fall(id, region, &mut slot, &waiting, is_shared, *fault)
+                let is_shared = self.evacuate(id, region, &slot, &mut waiting);
+                let parts = self.fall(id, region, &mut slot, &waiting, is_shared, *fault);
+                fallen = slot.halted.as_ref().filter(|_| is_shared).map(|halted| halted.fault.clone());
+                parts
             }
         };
         self.hand_to_parts(id, parts);
@@ -86,10 +83,8 @@ impl Surroundings<'_> {
             }
             self.end_tick(id, region, slot);
         }
-        for region in fallen {
-            let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let region = dimension.successor(region);
-            self.deadlines.revive(dimension, region, &self.directory);
+        if let Some(fault) = fallen {
+            self.revive_fallen(id, &fault);
         }
     }
 
@@ -124,11 +119,13 @@ impl Surroundings<'_> {
     fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: Box<RegionSlot>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
         let may_have_letters = slot.parked.get().inbox.is_some() || !dimension.waiting.get().is_empty();
-        let is_shared = dimension.shared.contains(region);
+        let is_shared = dimension.shared.has_guests(region);
         if is_shared {
+            dimension.check_shared(region);
             // In lockstep nothing may depend on time.
-            let share = if self.config.tick_mode.is_lockstep() { 0.0 } else { slot.tick_share() };
-            dimension.check_shared(region, share);
+            if !self.config.tick_mode.is_lockstep() && slot.is_slow_to_share(dimension.time.real_period(None)) {
+                dimension.shared.leave(region);
+            }
         }
         if may_have_letters && !is_shared && dimension.regionizer.columns(region).next().is_none() {
             let letters = mem::take(&mut slot.parked.get().inbox().letters);
@@ -141,8 +138,8 @@ impl Surroundings<'_> {
         if !split_off.is_empty() {
             return self.begin_split(id, region, split_off);
         }
-        let is_ready = is_shared || dimension.regionizer.state(region) == Some(RegionState::Ready);
-        if is_ready && let Some(slot) = dimension.idle(region) {
+        let is_waiting = dimension.regionizer.state(region) == Some(RegionState::Transient);
+        if let Some(slot) = dimension.idle(region).filter(|_| !is_waiting) {
             self.deadlines.plan(slot.due, id, region);
         }
     }

@@ -96,10 +96,10 @@ fn region_statistics(
             let Some(world) = deadlines.slot_mut(dimension, host) else { continue };
             world.history.refresh(now);
             let (windows, host_ticks) = (*world.history.windows(), world.history.ticks());
-            let hung = world.progress.running_for();
-            let hung = Some(hung).filter(|running| *running > config.faults.watchdog_limit);
-            let hung_in = hung.map(|_| world.progress.step());
+            let (running_for, step) = (world.progress.running_for(), world.progress.clone());
             let is_away = deadlines.running.contains_key(&(*id, host));
+            let hung = Some(running_for).filter(|running| is_away && *running > config.faults.watchdog_limit);
+            let hung_in = hung.map(|_| step.step());
             let state = match dimension.shared.contains(region) {
                 true if is_away => RegionState::Ticking,
                 true => RegionState::Ready,

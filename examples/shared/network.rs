@@ -19,9 +19,6 @@ use std::time::{Duration, SystemTime};
 
 /// The protocol version. Must change with each version of the protocol.
 const PROTOCOL: u64 = 1;
-/// The maximum number of connected players.
-const MAX_PLAYERS: usize = 16;
-
 /// The channel for chunks and edits: reliable and in order.
 pub const CHUNKS: DefaultChannel = DefaultChannel::ReliableOrdered;
 /// The channel for players' positions: reliable, and never delayed by chunks.
@@ -45,13 +42,16 @@ fn now() -> Result<Duration, Box<dyn Error>> {
     Ok(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?)
 }
 
-/// Opens the server socket. Also returns the address, because port 0 takes any free port.
-pub fn listen(address: SocketAddr) -> Result<(RenetServer, NetcodeServerTransport, SocketAddr), Box<dyn Error>> {
+/// Opens the server socket for at most this many players. Also returns the address, because port 0 takes any free port.
+pub fn listen(
+    address: SocketAddr,
+    players: usize,
+) -> Result<(RenetServer, NetcodeServerTransport, SocketAddr), Box<dyn Error>> {
     let socket = UdpSocket::bind(address).map_err(|error| format!("cannot listen at {address}: {error}"))?;
     let address = socket.local_addr()?;
     let settings = ServerConfig {
         current_time: now()?,
-        max_clients: MAX_PLAYERS,
+        max_clients: players,
         protocol_id: PROTOCOL,
         public_addresses: vec![address],
         authentication: ServerAuthentication::Unsecure,

@@ -1,0 +1,100 @@
+//! The command line.
+
+use crate::tell::Run;
+use bevy::prelude::Resource;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::net::SocketAddr;
+
+/// How many players a server carries.
+///
+/// Bots in processes of their own connect to a server over renet; they walk, look and dig. Without a command, both rounds are
+/// played: all bots spread over the land, and all in one town. --seconds is the time that is measured in each, once all bots have
+/// their ground; by default 20.
+#[derive(Parser, Debug)]
+#[command(name = "crowd", verbatim_doc_comment)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub role: Option<Role>,
+
+    #[command(flatten)]
+    pub options: Options,
+
+    #[command(flatten)]
+    pub run: Run,
+}
+
+/// The role of this process.
+#[derive(Subcommand, Clone, Debug)]
+pub enum Role {
+    /// Run the server until its figures are taken
+    Serve,
+    /// Run the bots of one connection
+    Swarm(Swarm),
+}
+
+/// What all processes of a round must know.
+#[derive(Args, Resource, Clone, Debug)]
+pub struct Options {
+    /// The number of bots
+    #[arg(long, global = true, default_value_t = 200)]
+    pub bots: usize,
+
+    /// Where they are; by default first on the land and then in a town
+    #[arg(long, global = true)]
+    pub place: Option<Place>,
+
+    /// The radius in columns that each bot sees
+    #[arg(long, global = true, default_value_t = 4)]
+    pub radius: u32,
+
+    /// How many small regions may share a world
+    #[arg(long, global = true, default_value_t = 1)]
+    pub regions_per_world: usize,
+}
+
+/// Where the bots are.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub enum Place {
+    /// Each far away from all others
+    Land,
+    /// All within 64 blocks
+    Town,
+}
+
+#[derive(Args, Clone, Debug)]
+pub struct Swarm {
+    /// The address of the server
+    #[arg(long)]
+    pub server: SocketAddr,
+
+    /// The number of this connection
+    #[arg(long, default_value_t = 0)]
+    pub number: usize,
+}
+
+/// renetcode has room for 1,024 clients.
+const BOTS_PER_TRANSPORT: usize = 1_000;
+
+impl Options {
+    /// The number of transports, each of which has its own port and its own process of bots.
+    pub fn transports(&self) -> usize {
+        self.bots.div_ceil(BOTS_PER_TRANSPORT)
+    }
+
+    /// The numbers of the bots of one transport.
+    pub fn bots_of(&self, transport: usize) -> std::ops::Range<usize> {
+        transport * BOTS_PER_TRANSPORT..self.bots.min((transport + 1) * BOTS_PER_TRANSPORT)
+    }
+
+    /// These options on the command line.
+    pub fn arguments(&self) -> Vec<String> {
+        let Self { bots, place, radius, regions_per_world } = self;
+        let mut arguments = vec![
+            format!("--bots={bots}"),
+            format!("--radius={radius}"),
+            format!("--regions-per-world={regions_per_world}"),
+        ];
+        arguments.extend(place.map(|place| format!("--place={}", format!("{place:?}").to_lowercase())));
+        arguments
+    }
+}
