@@ -120,7 +120,8 @@ fn receive(
                     let connection = Connection { hall: number, client, body: None };
                     players.0.insert((number, client), commands.spawn((connection, Unsent::default())).id());
                 }
-                ServerEvent::ClientDisconnected { client_id, .. } => {
+                ServerEvent::ClientDisconnected { client_id, reason } => {
+                    crate::tell::say(format_args!("player {client_id} has left: {reason}"));
                     if let Some(player) = players.0.remove(&(number, client_id)) {
                         commands.entity(player).despawn();
                     }
@@ -202,7 +203,6 @@ struct Measured {
     ready: Option<Instant>,
     since: Option<(Instant, f64)>,
     frame: Option<Instant>,
-    told: u64,
     frames: Vec<Duration>,
     bytes: u64,
     edits: u64,
@@ -264,10 +264,6 @@ fn measure(
     time: Res<Time<Real>>,
     mut exit: MessageWriter<AppExit>,
 ) {
-    if time.elapsed().as_secs() / 10 > measured.told {
-        measured.told = time.elapsed().as_secs() / 10;
-        eprintln!("DEBUG {:?} players {} remaining {}", time.elapsed(), players.iter().count(), statistics.remaining);
-    }
     let frame = measured.frame.take().map(|began| began.elapsed());
     measured.frames.extend(frame);
     let players = players.iter().count();

@@ -153,6 +153,14 @@ impl WorldStatistics {
         self.regions.iter().filter(|region| region.world == region.region).count()
     }
 
+    /// The other regions in the world of this one.
+    pub fn sharing_with(&self, region: &RegionStatistics) -> impl Iterator<Item = &RegionStatistics> {
+        let (dimension, region, world) = (region.dimension, region.region, region.world);
+        self.regions
+            .iter()
+            .filter(move |other| other.dimension == dimension && other.world == world && other.region != region)
+    }
+
     /// The lowest tick rate (ticks per second over five seconds) of all regions that are neither halted nor paused; `None`
     /// before there is enough to count.
     pub fn slowest_tps(&self) -> Option<f64> {

@@ -66,6 +66,10 @@ fn contents(
         let with = coupled(&region.coupled, region.dimension, |dimension| view.name(dimension));
         ui.label(format!("ticks back to back with {with}"));
     }
+    let others: Vec<_> = view.statistics.sharing_with(region).map(|other| other.region.index().to_string()).collect();
+    if !others.is_empty() {
+        ui.label(format!("shares a world with {}", others.join(", ")));
+    }
     ui.separator();
     times(ui, &region.windows);
     ui.separator();
