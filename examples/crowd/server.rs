@@ -25,7 +25,7 @@ const FRAME: Duration = Duration::from_millis(50);
 /// The distance in blocks over which a player may dig.
 const REACH: u32 = 6;
 /// The longest wait until all players are there, and the wait after that.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 const CALM: Duration = Duration::from_secs(10);
 
 /// A player in a region.

@@ -1,9 +1,9 @@
 //! Detects the end of a burst of regions and columns, so that its memory returns to the system.
 
-/// The approximate bytes of a region's world and of a column, measured with a small game and
-/// [`Hills`](crate::generation::Hills).
+/// The approximate bytes of a region's world, and of a column in it and in the main world, measured with a small game and
+/// [`Flat`](crate::generation::Flat).
 const REGION_BYTES: usize = 256 << 10;
-const COLUMN_BYTES: usize = 4 << 10;
+const COLUMN_BYTES: usize = 16 << 10;
 /// Smaller amounts are not worth the time.
 const LEAST_BYTES: usize = 32 << 20;
 /// A burst is over after this many statistics (one second) without a decrease.
