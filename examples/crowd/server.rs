@@ -26,7 +26,7 @@ const FRAME: Duration = Duration::from_millis(50);
 const REACH: u32 = 6;
 /// The longest wait until all players are there, and the wait after that.
 const PATIENCE: Duration = Duration::from_secs(600);
-const CALM: Duration = Duration::from_secs(10);
+const CALM: Duration = Duration::from_secs(6);
 
 /// A player in a region.
 #[derive(Component, Clone, PartialEq)]

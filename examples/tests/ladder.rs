@@ -190,6 +190,18 @@ fn a_client_that_comes_back_is_sent_only_what_has_changed() {
     assert!(visits["third"]["chunks_sent"].as_u64() > Some(0), "{visits}");
 }
 
+#[cfg(feature = "multiplayer")]
+#[test]
+fn a_crowd_of_bots_plays_on_a_server() {
+    let rounds = figures("crowd", &["--bots", "6", "--seconds", "3", "--place", "town", "--headless"], &[]);
+    let town = &rounds[0];
+    assert_eq!((town["players"].as_u64(), town["columns_missing"].as_u64()), (Some(6), Some(0)), "{rounds}");
+    assert!(
+        town["bytes_per_player_and_second"].as_f64() > Some(0.0) && town["tps"][0].as_f64() > Some(10.0),
+        "{rounds}"
+    );
+}
+
 /// Promise, examples: The first game of the README and of the guide is the example `first_world`.
 #[test]
 fn the_readme_and_the_guide_have_the_first_world() {
