@@ -226,7 +226,7 @@ pub struct RegionStatistics {
     pub region: RegionId,
     /// The state in the regionizer. A region that shares a world is ticking or ready.
     pub state: RegionState,
-    /// The region in whose world it ticks: itself, unless it [shares](crate::TerranePlugin::regions_per_world) that of another.
+    /// The region in whose world it ticks: itself, unless it [shares](crate::plugin::TerranePlugin::regions_per_world) that of another.
     pub world: RegionId,
     /// `true` if its tick panicked, or if a region whose tick panicked holds it.
     pub halted: bool,
