@@ -2,7 +2,6 @@
 
 use crate::arguments::{Options, Place, Swarm};
 use crate::network::{self, CHUNKS, Unsent, WALKS, Walk};
-use crate::tell;
 use bevy::app::AppExit;
 use bevy_renet::RenetClient;
 use bevy_renet::netcode::NetcodeClientTransport;
@@ -160,11 +159,8 @@ pub fn run(swarm: &Swarm, options: &Options) -> Result<AppExit, Box<dyn Error>> 
                 Ok(()) => is_anyone_there = true,
                 // The server had no time for it.
                 Err(_) if !bot.was_connected => *bot = Bot::connect(swarm.server, bot.number, options)?,
-                Err(error) if !bot.has_left => {
-                    bot.has_left = true;
-                    tell::report(format_args!("bot {}: {error}", bot.number));
-                }
-                Err(_) => {}
+                // The server reports those who leave.
+                Err(_) => bot.has_left = true,
             }
         }
         if !is_anyone_there && bots.iter().all(|bot| bot.has_left) {

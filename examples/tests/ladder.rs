@@ -193,7 +193,7 @@ fn a_client_that_comes_back_is_sent_only_what_has_changed() {
 #[cfg(feature = "multiplayer")]
 #[test]
 fn a_crowd_of_bots_plays_on_a_server() {
-    let rounds = figures("crowd", &["--bots", "6", "--seconds", "3", "--place", "town", "--headless"], &[]);
+    let rounds = figures("crowd", &["--bots", "6", "--seconds", "3", "--place", "town"], &[]);
     let town = &rounds[0];
     assert_eq!((town["players"].as_u64(), town["columns_missing"].as_u64()), (Some(6), Some(0)), "{rounds}");
     assert!(
