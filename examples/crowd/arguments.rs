@@ -32,7 +32,7 @@ pub enum Role {
     Swarm(Swarm),
 }
 
-/// What all processes of a round must know.
+/// Options that all processes of a round share.
 #[derive(Args, Resource, Clone, Debug)]
 pub struct Options {
     /// The number of bots

@@ -196,7 +196,7 @@ fn send(
     measured.sending += began.elapsed();
 }
 
-/// What is measured.
+/// The measurements of this round so far.
 #[derive(Resource, Default)]
 struct Measured {
     /// When the last player had everything, and the state when the measurement began.

@@ -301,6 +301,13 @@ impl Dimension {
         self.time.settings.paused || self.time.is_slow(None) || self.has_idle_regions
     }
 
+    /// The regions in whose name tasks run, in order: all but guests in the world of another region.
+    pub fn task_regions(&self) -> impl Iterator<Item = RegionId> + use<> {
+        let mut regions = self.regionizer.regions();
+        regions.retain(|region| !self.shared.is_guest(*region));
+        regions.into_iter()
+    }
+
     /// The slot of a region whose world is not away. `None` for a guest in the world of another region: its host has that slot.
     pub fn idle(&self, region: RegionId) -> Option<&RegionSlot> {
         self.regionizer.data(region).map(AsRef::as_ref).or_else(|| self.shared.idle_host(region))

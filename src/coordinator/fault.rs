@@ -153,12 +153,12 @@ impl Surroundings<'_> {
         }
         let holds_others = !is_shared && self.config.faults.on_panic == RegionFaults::HaltNeighbors;
         slot.halted = Some(Halted { holds_others, fault });
-        dimension.lose_columns(region, &fallen, &self.saves, Columns::halt);
+        dimension.lose_columns(region, &fallen, &self.saves);
         for part in parts.iter().filter(|part| !is_whole(part)) {
             if is_shared && let Some(guest) = self.deadlines.running.get_mut(&(id, *part)) {
                 guest.slot.halted = slot.halted.clone();
                 guest.slot.never_share();
-                dimension.lose_columns(*part, &fallen, &self.saves, Columns::halt);
+                dimension.lose_columns(*part, &fallen, &self.saves);
             } else {
                 // The panic was in the middle of a split: the part goes on from the store.
                 let columns = dimension.columns_of(*part);
@@ -261,13 +261,7 @@ impl Dimension {
     }
 
     /// Marks a region's columns as lost with its world; they are read again when it restarts.
-    fn lose_columns(
-        &mut self,
-        region: RegionId,
-        fallen: &Fallen,
-        saves: &Saves,
-        note: impl Fn(&mut Columns, ColumnPos, u64),
-    ) {
+    fn lose_columns(&mut self, region: RegionId, fallen: &Fallen, saves: &Saves) {
         let columns = self.columns_of(region);
         // The region still has the columns that it was asked to evict, and nothing will ask again.
         let is_leaving = |column: &&ColumnPos| self.columns.is_leaving(**column);
@@ -277,7 +271,7 @@ impl Dimension {
             waiting.evict.clear();
             waiting.cut.clear();
         }
-        self.lose(region, columns, fallen, saves, note);
+        self.lose(region, columns, fallen, saves, Columns::halt);
     }
 
     /// Notes the lost columns with the commit that the store must have before they are read again. Otherwise entities that had

@@ -57,7 +57,7 @@ struct SharedWorld {
 /// A region in the world of another one.
 struct Guest {
     region: RegionId,
-    /// What does not belong to the world: orders, and the ticks before.
+    /// The region's own state: its orders, and its ticks before it moved in.
     slot: Box<RegionSlot>,
     /// The ticks of the host when this region moved in.
     joined_at: u64,
@@ -90,11 +90,6 @@ impl SharedWorlds {
     /// Returns `true` if the region shares its world, or its last guest is just leaving.
     pub fn contains(&self, region: RegionId) -> bool {
         self.is_guest(region) || self.worlds.contains_key(&region)
-    }
-
-    /// The number of guests.
-    pub fn guest_count(&self) -> usize {
-        self.hosts.len()
     }
 
     /// The slot of a host whose world is not away.
@@ -223,13 +218,13 @@ pub fn share_worlds(
         }
     }
     for dimension in dimensions.open.values_mut() {
-        if dimension.is_closing() {
-            let hosts: Vec<_> = dimension.shared.worlds.keys().copied().collect();
-            hosts.into_iter().for_each(|host| dimension.shared.leave(host));
-        } else if dimension.may_be_idle() {
-            // Worlds that do not tick are not checked after their ticks.
-            let hosts: Vec<_> = dimension.shared.worlds.keys().copied().collect();
-            hosts.into_iter().for_each(|host| dimension.check_shared(host));
+        for host in dimension.shared.worlds.keys().copied().collect::<Vec<_>>() {
+            if dimension.is_closing() {
+                dimension.shared.leave(host);
+            } else if dimension.may_be_idle() {
+                // Worlds that do not tick are not checked after their ticks.
+                dimension.check_shared(host);
+            }
         }
         dimension.part_worlds(&mut deadlines, &mut saves);
         if clock.now >= dimension.shared.due && !dimension.is_closing() {

@@ -77,7 +77,7 @@ pub(super) struct RegionContents {
     pub last_collect: Option<Tick>,
     /// The entities that have mirrors in the main world.
     pub mirrored: FxHashSet<Uuid>,
-    /// Entities that arrived in this task. Those that are gone by its end may still have mirrors from where they came.
+    /// The entities that arrived in this task. If one is gone by the end of the task, the main world may still have its mirror.
     pub arrived: Vec<Uuid>,
     /// The viewers that the coordinator expects in this world.
     pub viewers: FxHashSet<Uuid>,

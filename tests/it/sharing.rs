@@ -373,7 +373,7 @@ fn live(seed: u64) -> usize {
                 order(&mut app, dimension, at, what[random.below(4) as usize]);
             }
             6 if region_at(app.world(), dimension, at).is_some() => {
-                // What is not saved goes with the region.
+                // A halt loses unsaved changes, so everything is saved first.
                 save(&mut app);
                 order(&mut app, dimension, at, RegionOrder::Halt);
                 update(&mut app, random.below(4) as usize);

@@ -141,10 +141,9 @@ impl Deadlines {
             running.slot.hasten(&dimension.time, now);
             return;
         }
-        let Dimension { regionizer, shared, time, .. } = dimension;
-        let idle = regionizer.data_mut(region).map(AsMut::as_mut).or_else(|| shared.idle_host_mut(region));
-        if let Some(slot) = idle {
-            slot.hasten(time, now);
+        let time = dimension.time.clone();
+        if let Some(slot) = dimension.idle_mut(region) {
+            slot.hasten(&time, now);
             self.plan(slot.due, id, region);
         }
     }

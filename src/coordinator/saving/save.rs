@@ -237,11 +237,7 @@ pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: R
     }
     let mut wanted = BTreeSet::new();
     for (id, dimension) in &mut dimensions.open {
-        for region in dimension.regionizer.regions() {
-            if dimension.shared.is_guest(region) {
-                // Its host saves it.
-                continue;
-            }
+        for region in dimension.task_regions() {
             // A halted region may still hold its worlds, which are intact.
             let slot = dimension.idle_mut(region);
             if slot.is_none_or(|slot| slot.halted.is_none() || !slot.parked.get().worlds.is_empty()) {

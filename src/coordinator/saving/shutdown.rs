@@ -240,10 +240,7 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
         left += dimension.letters.values().map(Vec::len).sum::<usize>();
         left += dimension.recalled.len();
         left += dimension.transit.iter().map(|traveller| traveller.letters.len()).sum::<usize>();
-        for region in dimension.regionizer.regions() {
-            if dimension.shared.is_guest(region) {
-                continue;
-            }
+        for region in dimension.task_regions() {
             left += dimension.inbox(region).letters.len();
         }
     }

@@ -96,7 +96,7 @@ impl Dimensions {
     /// The number of region worlds, in one dimension or in all.
     fn count_worlds(&self, only: Option<DimensionId>) -> usize {
         let open = self.open.iter().filter(|(id, _)| only.is_none_or(|only| only == **id));
-        open.map(|(_, dimension)| dimension.regionizer.region_count() - dimension.shared.guest_count()).sum()
+        open.map(|(_, dimension)| dimension.task_regions().count()).sum()
     }
 
     /// The letters of the region with this entity, or of the entity itself while it waits for a column.
@@ -252,10 +252,7 @@ impl Post {
             Address::Regions(only) => {
                 let wanted = dimensions.open.iter_mut().filter(|(id, _)| only.is_none_or(|only| only == **id));
                 for (_, dimension) in wanted {
-                    for region in dimension.regionizer.regions() {
-                        if dimension.shared.is_guest(region) {
-                            continue;
-                        }
+                    for region in dimension.task_regions() {
                         let copy = letter.copy().map(|letter| self.backlog.stamp(letter));
                         dimension.inbox(region).letters.extend(copy);
                     }
