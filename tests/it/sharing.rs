@@ -4,7 +4,7 @@ use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::plugin::TickMode;
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::simulation::{EntityMoved, SplitMix64};
 use bevy_terrane::view::{
     ControlRegion, Coupling, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
 };
@@ -28,7 +28,13 @@ fn act(walkers: Query<&Walker>, time: Res<Time>) {
 
 /// A world with this many islands of one column, each with a viewer.
 fn islands(plugin: TerranePlugin, count: i64) -> (App, DimensionId, Vec<Entity>) {
+    islands_with(plugin, count, |_| {})
+}
+
+/// The same world with additions.
+fn islands_with(plugin: TerranePlugin, count: i64, more: impl FnOnce(&mut App)) -> (App, DimensionId, Vec<Entity>) {
     let mut app = game(plugin);
+    more(&mut app);
     app.register_region_message::<Call>().add_region_plugins(|region| {
         region.init_resource::<Calls>().add_systems(RegionTick, (act, hear));
     });
@@ -219,6 +225,72 @@ fn regions_that_share_a_world_and_come_near_each_other_merge() {
     save(&mut app);
     let names: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["walker 000", "walker 001", "walker 002", "walker 003"]);
+}
+
+#[test]
+fn in_a_paused_dimension_a_region_that_meets_another_leaves_and_they_merge() {
+    let (mut app, dimension, _) = islands(sharing(4), 4);
+    settle(&mut app, dimension, 4);
+    wait_shared(&mut app, 1);
+    clock(&mut app, dimension, DimensionClock { paused: true, ..default() });
+    update(&mut app, 5);
+    let before = ticks(&app, dimension, 4);
+    viewer(&mut app, dimension, place(0).x as f32 + APART as f32 / 2.0, 0.0, 50);
+    update_until(&mut app, "they merged", |world| {
+        let at = |island: i64| region_at(world, dimension, place(island).column()).map(|region| region.region);
+        at(0).is_some() && at(0) == at(1)
+    });
+    assert_eq!(ticks(&app, dimension, 4)[2..], before[2..], "nothing ticks");
+    clock(&mut app, dimension, DimensionClock::default());
+    save(&mut app);
+    assert_eq!(walkers(app.world_mut()).len(), 4);
+}
+
+#[test]
+fn a_region_that_leaves_gets_the_letters_to_all_regions_too() {
+    const COUNT: i64 = 4;
+    let (mut app, dimension, _) = islands(sharing(4), COUNT);
+    settle(&mut app, dimension, COUNT);
+    wait_shared(&mut app, 1);
+    app.world_mut().commands().send_to_regions(Some(dimension), Call);
+    app.world_mut().flush();
+    order(&mut app, dimension, place(2).column(), RegionOrder::TickRate(Some(10.0)));
+    update_until(&mut app, "it is alone", |world| worlds(world) == 2);
+    for island in 0..COUNT {
+        let calls = ask_region(&mut app, dimension, place(island), |calls: Res<Calls>| calls.0);
+        assert_eq!(calls, 1, "island {island}");
+    }
+}
+
+/// A walker called "touchy" panics when its region moves into the world of another.
+#[test]
+fn a_panic_while_regions_move_into_a_world_loses_no_saved_and_doubles_no_walker() {
+    const COUNT: i64 = 5;
+    let saving = SaveSettings::every(Duration::from_secs(3_600));
+    let plugin = TerranePlugin { regions_per_world: 8, saving, ..TerranePlugin::in_memory() };
+    let (mut app, dimension, _) = islands_with(plugin, COUNT, |app| {
+        app.add_region_plugins(|region| {
+            region.add_observer(|moved: On<EntityMoved>, walkers: Query<&Walker>| {
+                let is_touchy = walkers.get(moved.entity).is_ok_and(|walker| walker.name == "touchy");
+                assert!(!is_touchy, "it was moved");
+            });
+        });
+    });
+    settle(&mut app, dimension, COUNT);
+    spawn_in_region(&mut app, dimension, place(2), walker("touchy", 0.0));
+    save(&mut app);
+    update_until(&mut app, "they tried to share", |world| !world.resource::<Heard<RegionRestarted>>().0.is_empty());
+    update_until(&mut app, "all walkers are back", |world| walkers(world).len() == COUNT as usize + 1);
+    // None of them shares a world again.
+    run_for(&mut app, Duration::from_secs(2));
+    assert_eq!(worlds(app.world()), COUNT as usize);
+    assert!(heard::<RegionHalted>(&app).is_empty());
+    let names: Vec<_> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["touchy", "walker 000", "walker 001", "walker 002", "walker 003", "walker 004"]);
+    for island in 0..COUNT {
+        let seen = ask_region(&mut app, dimension, place(island), |walkers: Query<&Walker>| walkers.iter().count());
+        assert_eq!(seen, 1 + usize::from(island == 2), "island {island}");
+    }
 }
 
 #[test]
