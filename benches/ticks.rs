@@ -10,7 +10,7 @@ mod report;
 #[path = "shared/resident.rs"]
 mod resident;
 
-use bevy_terrane::plugin::ThreadSettings;
+use bevy_terrane::plugin::{MetricsPlugin, MetricsServer, ThreadSettings, WorldDiagnosticsPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
@@ -21,6 +21,8 @@ use bevy_terrane::view::{DimensionClock, Pacing, PublishedColumns, RegionStatist
 use report::report;
 use resident::resident;
 use std::hint::black_box;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -307,6 +309,26 @@ fn crowd() {
     let ours = format!("p50 {:.2?}, p99 {:.2?}", percentile(&mut times, 0.5), percentile(&mut times, 0.99));
     report("T4 main world's exchange", ours, "p50 / p99 0.1 / 1 ms");
     report("T4 rate", format!("worst {worst:.2}, median {median:.2} TPS"), "no region below 19.5 TPS");
+    let cores = |app: &mut App, collect: &dyn Fn(&App)| {
+        let (cpu, wall) = (cpu_time(), Instant::now());
+        for _ in 0..4 {
+            run_for(app, 5.0);
+            collect(app);
+        }
+        (cpu_time() - cpu) / wall.elapsed().as_secs_f64()
+    };
+    let without = cores(&mut app, &|_| ());
+    // A running app takes no plugins.
+    WorldDiagnosticsPlugin.build(&mut app);
+    MetricsPlugin { address: ([127, 0, 0, 1], 0).into() }.build(&mut app);
+    let with = cores(&mut app, &|app| {
+        let mut collector = TcpStream::connect(app.world().resource::<MetricsServer>().address()).expect("it listens");
+        collector.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("it reads");
+        let length = collector.read_to_end(&mut Vec::new()).expect("it answers");
+        assert!(length > statistics.regions.len() * 100, "{length} bytes for {} regions", statistics.regions.len());
+    });
+    let more = (with / without - 1.0) * 100.0;
+    report("T4 diagnostics and metrics", format!("{with:.3} cores, {without:.3} without: {more:+.1} %"), "at most 2 %");
 }
 
 /// 10,000 regions at 20 TPS on two threads.

@@ -17,5 +17,5 @@ use crate::coordinator::AskChunks;
 use bevy::prelude::*;
 
 pub(super) fn build(app: &mut App) {
-    app.init_resource::<client::SyncThreads>().add_message::<AskChunks>();
+    app.init_resource::<client::SyncThreads>().init_resource::<peer::Questions>().add_message::<AskChunks>();
 }

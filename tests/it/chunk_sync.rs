@@ -4,7 +4,7 @@ use crate::light::wrong_light;
 use crate::support::*;
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer, DimensionOpen, Pregeneration};
+use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer, ChunksAnswer, DimensionOpen, Pregeneration};
 use std::path::Path;
 
 /// The number of the server's dimension on clients.
@@ -158,6 +158,33 @@ fn a_client_sees_the_ground_of_the_server_and_every_change() {
     client.app.world_mut().despawn(client.view);
     update(&mut client.app, 3);
     assert_eq!(client.columns(), 0);
+}
+
+/// Promise, multiplayer: A change that many clients see is looked up once, and its light is not.
+#[test]
+fn a_change_is_looked_up_once_for_all_clients() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = server(-64..320);
+    let mut clients = ["one", "two", "three"].map(|name| client(&folder.path().join(name), 2));
+    clients.iter_mut().for_each(|client| client.settle(&mut server));
+    update(&mut server.app, 10);
+    listen::<ChunksAnswer>(&mut server.app);
+    // It throws a long shadow.
+    let high = BlockPos::new(5, 100, 5);
+    server.build(high);
+    update_until(&mut server.app, "the shadow is there", |world| {
+        let light = world.resource::<PublishedColumns>().light(server.dimension, high.column());
+        light.and_then(|light| light.levels(high.offset(0, -1, 0))) == Some([14, 0])
+    });
+    update(&mut server.app, 20);
+    let asked = |answer: &ChunksAnswer| answer.chunks.iter().map(|(chunk, _)| *chunk).collect::<Vec<_>>();
+    let asked: Vec<_> = heard::<ChunksAnswer>(&server.app).iter().map(asked).collect();
+    assert_eq!(asked, [[high.chunk()]]);
+    for mut client in clients {
+        client.talk(&mut server, "the block is seen", |client| {
+            names(&client.app, REMOTE, high.column(), [high].into_iter()) == ["terrane:stone"]
+        });
+    }
 }
 
 /// Promise, multiplayer: A client is sent only the chunks that it does not have.

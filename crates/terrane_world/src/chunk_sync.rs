@@ -38,4 +38,4 @@ pub use messages::{
     ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion, MAX_QUESTIONS, ServerMessage,
     SyncEdit, SyncWelcome,
 };
-pub use server::{SyncLimits, SyncServer, SyncServerProgress};
+pub use server::{FoundChunk, SyncLimits, SyncServer, SyncServerProgress};

@@ -2,7 +2,9 @@
 
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::chunk_sync::{KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress};
+use crate::chunk_sync::{
+    FoundChunk, KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress,
+};
 use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, MAX_WHOLE_HEIGHT, MainLink, requests};
 use crate::simulation::{BlockTypes, Viewer};
 use crate::space::{ChunkPos, DimensionId, chunk_heights};
@@ -12,12 +14,15 @@ use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, Publish
 use bevy::ecs::query::QueryEntityError;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The number of chunks that are looked up for one client at a time.
 const MAX_LOOKED_UP: usize = 256;
+/// The number of chunks in one question.
+const MAX_ASKED: usize = 1_024;
 /// An answer that takes longer was dropped.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The columns that a client keeps beyond its radius, so that a step back requests nothing again.
@@ -179,9 +184,24 @@ impl ChunkSyncPeer {
     }
 }
 
+/// The questions that have not been answered yet. Clients that want the same chunks in the same frame share one.
+#[derive(Resource, Default)]
+pub(in crate::view) struct Questions {
+    /// Counted down from the largest number, since a game may number its own questions upwards.
+    last: u64,
+    open: FxHashMap<u64, Question>,
+}
+
+struct Question {
+    asked: Instant,
+    /// The clients that want these chunks.
+    wanted: Vec<(Entity, Vec<ChunkPos>)>,
+}
+
 /// Handles answers and changes.
 pub(in crate::view) fn apply_answers(
     mut peers: Query<&mut ChunkSyncPeer>,
+    mut questions: ResMut<Questions>,
     mut answers: MessageReader<ChunksAnswer>,
     mut changed: MessageReader<ColumnChanged>,
     decided: Res<DecidedEdits>,
@@ -189,20 +209,28 @@ pub(in crate::view) fn apply_answers(
     for ChunksAnswer { request, dimension, chunks } in answers.read() {
         // A closed dimension cannot answer.
         let is_open = !chunks.iter().any(|(_, state)| matches!(state, Err(AskError::NotOpen)));
-        // A game numbers its own questions as it likes.
-        let peer = Entity::try_from_bits(*request).and_then(|entity| peers.get_mut(entity).ok());
-        let Some(mut peer) = peer.filter(|peer| peer.dimension == *dimension) else { continue };
-        let peer = &mut *peer;
-        let Some(server) = peer.server.as_mut().filter(|_| is_open) else { continue };
-        peer.asked = None;
-        for (chunk, state) in chunks {
-            let found = state.as_ref().map_err(|error| warn_once!("a chunk cannot be announced to a client: {error}"));
-            let found = found.map(|state| {
+        let Some(Question { wanted, .. }) = questions.open.remove(request).filter(|_| is_open) else { continue };
+        let found = |(chunk, state): &(ChunkPos, Result<Option<ChunkState>, AskError>)| {
+            let state = state.as_ref().map_err(|error| warn_once!("a chunk cannot be announced to a client: {error}"));
+            let found = state.map(|state| {
                 let ChunkState { version, checksum, bytes, .. } = state.as_ref()?;
                 let known = KnownVersion { version: *version, checksum: *checksum };
-                Some((known, bytes.clone()))
+                Some(FoundChunk::new(*chunk, known, bytes.clone()))
             });
-            server.found(*chunk, found);
+            (*chunk, found)
+        };
+        let found: FxHashMap<ChunkPos, _> = chunks.iter().map(found).collect();
+        for (entity, wanted) in wanted {
+            let Some(mut peer) = peers.get_mut(entity).ok().filter(|peer| peer.dimension == *dimension) else {
+                continue;
+            };
+            peer.asked = None;
+            let Some(server) = &mut peer.server else { continue };
+            for chunk in wanted {
+                if let Some(state) = found.get(&chunk) {
+                    server.found(chunk, state.clone());
+                }
+            }
         }
     }
     // A change just before the column was unloaded is reported only by the unloading.
@@ -210,6 +238,8 @@ pub(in crate::view) fn apply_answers(
     for ColumnChanged { dimension, column, change } in changed.read() {
         match change {
             ColumnChange::Chunk(y) => chunks.insert((*dimension, column.chunk(*y))),
+            // Clients compute light themselves.
+            ColumnChange::Light(_) => false,
             _ => columns.insert((*dimension, *column)),
         };
     }
@@ -261,9 +291,18 @@ pub(in crate::view) fn send(
     viewers: Query<(Option<&Viewer>, Place)>,
     dimensions: Query<(&Dimension, Ref<DimensionOpen>)>,
     blocks: Option<Res<BlockTypes>>,
+    mut questions: ResMut<Questions>,
     mut asks: MessageWriter<AskChunks>,
 ) {
     let Some(blocks) = blocks else { return };
+    // The question of a dimension's clients that is not asked yet, with all of its chunks.
+    let mut next: BTreeMap<DimensionId, (BTreeSet<ChunkPos>, Vec<(Entity, Vec<ChunkPos>)>)> = BTreeMap::new();
+    let mut ask = |dimension, (chunks, wanted): (BTreeSet<ChunkPos>, _)| {
+        questions.last = questions.last.wrapping_sub(1);
+        let (request, asked) = (questions.last, Instant::now());
+        questions.open.insert(request, Question { asked, wanted });
+        asks.write(AskChunks { request, dimension, chunks: chunks.into_iter().collect() });
+    };
     for (entity, peer) in &mut peers {
         let peer = peer.into_inner();
         let its = |(_, open): &(&Dimension, Ref<DimensionOpen>)| open.id == peer.dimension;
@@ -309,9 +348,19 @@ pub(in crate::view) fn send(
         let chunks = server.wanted(MAX_LOOKED_UP);
         peer.asked = (!chunks.is_empty()).then(Instant::now);
         if !chunks.is_empty() {
-            asks.write(AskChunks { request: entity.to_bits(), dimension: peer.dimension, chunks });
+            let question = next.entry(peer.dimension).or_default();
+            question.0.extend(&chunks);
+            question.1.push((entity, chunks));
+            if question.0.len() >= MAX_ASKED {
+                ask(peer.dimension, mem::take(question));
+            }
         }
     }
+    next.into_iter()
+        .filter(|(_, question)| !question.0.is_empty())
+        .for_each(|(dimension, question)| ask(dimension, question));
+    // An answer that was dropped leaves its question.
+    questions.open.retain(|_, question| question.asked.elapsed() < PATIENCE);
 }
 
 /// Sends the questions together with the published chunks, since the store may not have those yet.

@@ -69,6 +69,7 @@ pub enum ChunkNews {
         /// The version. For unsaved changes, it is the version that they will have.
         version: u64,
         /// The bytes in the chunk format.
+        #[serde(with = "serde_bytes")]
         bytes: Vec<u8>,
     },
     /// The chunk does not exist, or has not been generated yet.

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// The size of chunks in one message, before compression. A larger chunk gets a message of its own.
@@ -128,7 +128,35 @@ pub struct SyncServer {
 #[derive(Debug)]
 enum Ready {
     Chunk(ChunkNews),
+    /// A change of a chunk, whose message all clients share.
+    Change(Arc<FoundChunk>),
     Edit(EditAnswer),
+}
+
+/// A chunk that was looked up, for one client or many. It is encoded and compressed once for all clients that are told of
+/// its change.
+#[derive(Debug)]
+pub struct FoundChunk {
+    chunk: ChunkPos,
+    known: KnownVersion,
+    bytes: Arc<[u8]>,
+    /// The message about this chunk alone, once a client needs it.
+    message: OnceLock<Vec<u8>>,
+}
+
+impl FoundChunk {
+    /// This version of a chunk, with its bytes in the chunk format.
+    pub fn new(chunk: ChunkPos, known: KnownVersion, bytes: Arc<[u8]>) -> Arc<Self> {
+        Arc::new(Self { chunk, known, bytes, message: OnceLock::new() })
+    }
+
+    fn news(&self) -> ChunkNews {
+        ChunkNews::Chunk { version: self.known.version, bytes: self.bytes.to_vec() }
+    }
+
+    fn message(&self) -> &[u8] {
+        self.message.get_or_init(|| ServerMessage::Answers(vec![(self.chunk, self.news())]).encode())
+    }
 }
 
 #[derive(Debug)]
@@ -337,7 +365,7 @@ impl SyncServer {
         for (of, ready) in mem::take(&mut self.ready) {
             match ready {
                 Ready::Edit(EditAnswer { is_accepted: false, .. }) => first.push_back((of, ready)),
-                Ready::Chunk(_) if of == chunk => newest = Some((of, ready)),
+                Ready::Chunk(_) | Ready::Change(_) if of == chunk => newest = Some((of, ready)),
                 Ready::Edit(_) if of == chunk => answers.push((of, ready)),
                 _ => others.push((of, ready)),
             }
@@ -418,7 +446,7 @@ impl SyncServer {
                 if news == ChunkNews::Gone {
                     interest.client = None;
                 }
-                self.tell(chunk, news);
+                self.tell(chunk, Ready::Chunk(news));
                 self.answer_edits(chunk, true);
             } else {
                 interest.stage = Stage::LookedUp;
@@ -442,15 +470,13 @@ impl SyncServer {
         is_idle.then(|| self.queue.pop_first()).flatten().map(|(.., chunk)| chunk)
     }
 
-    fn tell(&mut self, chunk: ChunkPos, news: ChunkNews) {
-        let ready = Ready::Chunk(news);
+    fn tell(&mut self, chunk: ChunkPos, ready: Ready) {
         self.ready_bytes += ready.bytes();
         self.ready.push_back((chunk, ready));
     }
 
-    /// Reports the version and bytes of a wanted chunk, in the chunk format; `None` if it does not exist, an error if
-    /// it cannot be read.
-    pub fn found(&mut self, chunk: ChunkPos, found: Result<Option<(KnownVersion, Arc<[u8]>)>, ()>) {
+    /// Reports the state of a wanted chunk; `None` if it does not exist, an error if it cannot be read.
+    pub fn found(&mut self, chunk: ChunkPos, found: Result<Option<Arc<FoundChunk>>, ()>) {
         self.looked_up = self.looked_up.saturating_sub(1);
         let Some(interest) = self.interests.get_mut(&chunk) else { return };
         // The chunk came back into the area in the meantime, and is looked up again.
@@ -461,21 +487,23 @@ impl SyncServer {
         let is_asked = mem::take(&mut interest.is_asked);
         let was_missing = interest.is_missing();
         interest.found = Some(match &found {
-            Ok(found) => Ok(found.as_ref().map(|(known, _)| *known)),
+            Ok(found) => Ok(found.as_ref().map(|found| found.known)),
             Err(()) => Err(()),
         });
         let has_come = was_missing && !interest.is_missing();
         let news = match found {
-            Ok(Some((known, bytes))) => {
-                let is_known = interest.client.replace(known) == Some(known);
-                match is_known {
-                    true if is_asked => Some(ChunkNews::Current(known)),
-                    true => None,
-                    false => Some(ChunkNews::Chunk { version: known.version, bytes: bytes.to_vec() }),
+            Ok(Some(found)) => {
+                let is_known = interest.client.replace(found.known) == Some(found.known);
+                match (is_known, is_asked) {
+                    (true, true) => Some(Ready::Chunk(ChunkNews::Current(found.known))),
+                    (true, false) => None,
+                    // Chunks that a client asks for are smaller together.
+                    (false, true) => Some(Ready::Chunk(found.news())),
+                    (false, false) => Some(Ready::Change(found)),
                 }
             }
-            Ok(None) if interest.client.take().is_some() || is_asked => Some(ChunkNews::Gone),
-            Err(()) if is_asked => Some(ChunkNews::Unreadable),
+            Ok(None) if interest.client.take().is_some() || is_asked => Some(Ready::Chunk(ChunkNews::Gone)),
+            Err(()) if is_asked => Some(Ready::Chunk(ChunkNews::Unreadable)),
             Ok(None) | Err(()) => None,
         };
         if let Some(news) = news {
@@ -567,6 +595,14 @@ impl SyncServer {
         }
         match self.ready.front()? {
             (_, Ready::Chunk(_)) => self.next_answers(),
+            (_, Ready::Change(found)) => {
+                let (message, bytes) = (found.message().to_vec(), change_bytes(found));
+                self.ready.pop_front();
+                self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
+                self.progress.sent += 1;
+                self.held_answers = 1;
+                Some(message)
+            }
             (_, Ready::Edit(_)) => {
                 while self.held_edits.len() < MAX_EDITS
                     && let Some((_, Ready::Edit(answer))) = self.ready.front()
@@ -618,9 +654,14 @@ impl Ready {
     fn bytes(&self) -> usize {
         match self {
             Self::Chunk(news) => answer_bytes(news),
+            Self::Change(found) => change_bytes(found),
             Self::Edit(_) => 0,
         }
     }
+}
+
+fn change_bytes(found: &FoundChunk) -> usize {
+    16 + found.bytes.len()
 }
 
 /// The approximate size of an answer in a message.

@@ -39,6 +39,11 @@ fn client(cache: &Path) -> SyncClient {
     SyncClient::new(Some(ChunkCache::open(cache, CACHE_BYTES).unwrap()))
 }
 
+/// This version of a chunk.
+fn found(chunk: ChunkPos, version: u64, bytes: &[u8]) -> Arc<FoundChunk> {
+    FoundChunk::new(chunk, KnownVersion::of(version, bytes), bytes.into())
+}
+
 fn area(x: i64, z: i64, radius: u32) -> SyncArea {
     SyncArea { center: ChunkPos::new(x, 0, z), radius, vertical: 8 }
 }
@@ -104,9 +109,8 @@ impl Wire {
         self.looked_up.push_back(self.server.wanted(64));
         while self.looked_up.len() > self.latency {
             for chunk in self.looked_up.pop_front().unwrap() {
-                let found =
-                    self.world.get(&chunk).map(|(version, bytes)| (KnownVersion::of(*version, bytes), bytes.clone()));
-                self.server.found(chunk, Ok(found));
+                let found = |(version, bytes): &(u64, Arc<[u8]>)| found(chunk, *version, bytes);
+                self.server.found(chunk, Ok(self.world.get(&chunk).map(found)));
             }
         }
         self.down.push_back(self.server.messages(self.now));

@@ -47,8 +47,8 @@ fn ask(wire: &mut Wire, ids: std::ops::Range<u64>) -> Vec<u64> {
 
 fn look_up(wire: &mut Wire) {
     for chunk in wire.server.wanted(64) {
-        let (version, bytes) = wire.world[&chunk].clone();
-        wire.server.found(chunk, Ok(Some((KnownVersion::of(version, &bytes), bytes))));
+        let (version, bytes) = &wire.world[&chunk];
+        wire.server.found(chunk, Ok(Some(found(chunk, *version, bytes))));
     }
 }
 
@@ -144,7 +144,7 @@ fn a_look_up_that_began_before_an_edit_does_not_answer_it() {
     ask(&mut wire, 0..1);
     wire.edit(HERE.chunk(), b"with the block");
     wire.server.edit_decided(0, HERE.chunk(), true);
-    wire.server.found(HERE.chunk(), Ok(Some((KnownVersion::of(before.0, &before.1), before.1))));
+    wire.server.found(HERE.chunk(), Ok(Some(found(HERE.chunk(), before.0, &before.1))));
     assert_eq!(hear(&mut wire), [format!("chunk {}", HERE.chunk())]);
     look_up(&mut wire);
     assert_eq!(hear(&mut wire), [format!("chunk {}", HERE.chunk()), "edit 0: true".into()]);

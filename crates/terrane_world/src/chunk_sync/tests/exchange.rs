@@ -94,6 +94,33 @@ fn a_client_speaks_only_after_the_server_has() {
     assert!(client.next_message().is_some());
 }
 
+/// Promise, chunk sync: A change of a chunk is encoded once for all clients that are told of it.
+#[test]
+fn clients_share_the_message_about_a_change() {
+    let chunk = ChunkPos::new(0, 0, 0);
+    let mut servers = [0, 1].map(|_| server(SyncLimits::default()));
+    for (server, nearby) in servers.iter_mut().zip([1, 2]) {
+        welcome_of(server);
+        let questions = [chunk, ChunkPos::new(i64::from(nearby), 0, 0)].map(|chunk| (chunk, None)).into();
+        server.receive(&ChunkQuestions { area: area(0, 0, nearby), questions }.encode()).unwrap();
+        server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(Some(found(*chunk, 0, b"before")))));
+        assert_eq!(server.messages(Duration::from_secs(10)).len(), 1);
+        server.changed(chunk);
+        assert_eq!(server.wanted(usize::MAX), [chunk]);
+    }
+    let change = found(chunk, 1, b"after");
+    servers.iter_mut().for_each(|server| server.found(chunk, Ok(Some(change.clone()))));
+    let [one, other] = servers.map(|mut server| {
+        assert_eq!(server.progress().waiting, 1);
+        let messages = server.messages(Duration::from_secs(11));
+        assert_eq!(server.progress().waiting, 0);
+        messages
+    });
+    let news = ChunkNews::Chunk { version: 1, bytes: b"after".to_vec() };
+    assert_eq!(one, [ServerMessage::Answers(vec![(chunk, news)]).encode()]);
+    assert_eq!(one, other);
+}
+
 /// Promise, chunk sync: A message of the server is at most about 48 KiB before compression.
 #[test]
 fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
@@ -107,8 +134,7 @@ fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
     let (mut longest, mut answered) = (0, 0);
     for second in 10..100 {
         for chunk in server.wanted(usize::MAX) {
-            let bytes: Arc<[u8]> = vec![7; CHUNK].into();
-            server.found(chunk, Ok(Some((KnownVersion::of(0, &bytes), bytes))));
+            server.found(chunk, Ok(Some(found(chunk, 0, &[7; CHUNK]))));
         }
         for message in server.messages(Duration::from_secs(second)) {
             let Ok(ServerMessage::Answers(answers)) = ServerMessage::decode(&message) else { panic!("no answers") };

@@ -163,7 +163,7 @@ fn a_question_that_is_repeated_is_looked_up_once() {
         server.receive(&ChunkQuestions { area: area(0, 0, 4), questions }.encode()).unwrap();
     };
     let find = |server: &mut SyncServer| {
-        server.found(there, Ok(Some((known, Arc::from(&b"ground"[..])))));
+        server.found(there, Ok(Some(found(there, 3, b"ground"))));
         server.found(nowhere, Ok(None));
         server.found(broken, Err(()));
     };
@@ -205,10 +205,9 @@ fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
     server.found(low, Err(()));
     server.messages(Duration::from_secs(30));
     assert_eq!(server.wanted(64), [low]);
-    let found = || Ok(Some((KnownVersion::of(3, b"ground"), Arc::from(&b"ground"[..]))));
-    server.found(low, found());
+    server.found(low, Ok(Some(found(low, 3, b"ground"))));
     assert_eq!(server.wanted(64), [high]);
-    server.found(high, found());
+    server.found(high, Ok(Some(found(high, 3, b"ground"))));
     server.messages(Duration::from_secs(40));
     assert_eq!(server.progress().sent, 2);
 }

@@ -160,7 +160,7 @@ impl Game {
     /// The server's main world.
     fn serve(&mut self) {
         for (chunk, (known, bytes)) in self.looked_up.arrived(self.now) {
-            self.server.found(chunk, Ok(Some((known, bytes))));
+            self.server.found(chunk, Ok(Some(FoundChunk::new(chunk, known, bytes))));
         }
         for (changed, decided) in self.published.arrived(self.now) {
             for (chunk, blocks) in changed {
