@@ -88,6 +88,21 @@ struct Hall {
 #[derive(Resource)]
 struct Halls(Vec<Hall>);
 
+impl Halls {
+    /// The packets for which the sockets had no room so far; 0 where `/proc` is missing.
+    fn packets_lost(&self) -> u64 {
+        let ports: Vec<u16> =
+            self.0.iter().flat_map(|hall| hall.transport.addresses()).map(|address| address.port()).collect();
+        let sockets = std::fs::read_to_string("/proc/self/net/udp").unwrap_or_default();
+        let lost = |line: &str| {
+            let mut fields = line.split_whitespace();
+            let (_, port) = fields.nth(1)?.split_once(':')?;
+            ports.contains(&u16::from_str_radix(port, 16).ok()?).then(|| fields.next_back()?.parse::<u64>().ok())?
+        };
+        sockets.lines().filter_map(lost).sum()
+    }
+}
+
 /// The connected players by hall and id.
 #[derive(Resource, Default)]
 struct Players(HashMap<(usize, ClientId), Entity>);
@@ -201,12 +216,21 @@ fn send(
 struct Measured {
     /// When the last player had everything, and the state when the measurement began.
     ready: Option<Instant>,
-    since: Option<(Instant, f64)>,
+    start: Option<Start>,
     frame: Option<Instant>,
     frames: Vec<Duration>,
     bytes: u64,
     edits: u64,
     sending: Duration,
+}
+
+/// What the process had used when the measurement began.
+#[derive(Clone, Copy)]
+struct Start {
+    at: Instant,
+    cpu: f64,
+    memory_mib: f64,
+    packets_lost: u64,
 }
 
 /// The figures of one round.
@@ -232,7 +256,10 @@ pub struct Figures {
     pass_ms: (f64, f64),
     bytes_per_player_and_second: f64,
     edits_per_second: f64,
-    memory_mib: f64,
+    /// Packets of players for which the server's sockets had no room.
+    packets_lost: u64,
+    /// At the beginning and at the end of the measurement.
+    memory_mib: (f64, f64),
 }
 
 impl Display for Figures {
@@ -243,11 +270,12 @@ impl Display for Figures {
         let (frame, pass) = (self.frame_ms, self.pass_ms);
         writeln!(
             f,
-            "  {:.2} cores; frame {:.1} ms, p99 {:.1} ms, of it renet {:.1} ms; pass {:.1} ms, p99 {:.1} ms; {:.0} MiB",
-            self.cores, frame.0, frame.1, self.sending_ms, pass.0, pass.1, self.memory_mib
+            "  {:.2} cores; frame {:.1} ms, p99 {:.1} ms, of it renet {:.1} ms; pass {:.1} ms, p99 {:.1} ms",
+            self.cores, frame.0, frame.1, self.sending_ms, pass.0, pass.1
         )?;
-        let (bytes, edits) = (self.bytes_per_player_and_second, self.edits_per_second);
-        write!(f, "  {bytes:.0} bytes a player and second, {edits:.0} edits a second")
+        let (bytes, edits, lost) = (self.bytes_per_player_and_second, self.edits_per_second, self.packets_lost);
+        writeln!(f, "  {bytes:.0} bytes a player and second, {edits:.0} edits a second, {lost} packets lost")?;
+        write!(f, "  {:.0} MiB at first, {:.0} MiB at the end", self.memory_mib.0, self.memory_mib.1)
     }
 }
 
@@ -261,6 +289,7 @@ fn measure(
     run: Res<Run>,
     players: Query<&ChunkSyncPeer>,
     statistics: Res<WorldStatistics>,
+    halls: Res<Halls>,
     time: Res<Time<Real>>,
     mut exit: MessageWriter<AppExit>,
 ) {
@@ -271,14 +300,20 @@ fn measure(
         measured.ready = Some(Instant::now());
     }
     let Some(ready) = measured.ready.filter(|ready| ready.elapsed() > CALM) else { return };
-    let Some((since, cpu)) = measured.since else {
-        *measured = Measured { ready: Some(ready), since: Some((Instant::now(), cpu_seconds())), ..default() };
+    let now = || Start {
+        at: Instant::now(),
+        cpu: cpu_seconds(),
+        memory_mib: memory_mib(),
+        packets_lost: halls.packets_lost(),
+    };
+    let Some(start) = measured.start else {
+        *measured = Measured { ready: Some(ready), start: Some(now()), ..default() };
         return;
     };
-    if !run.is_over(since.elapsed()) {
+    if !run.is_over(start.at.elapsed()) {
         return;
     }
-    let seconds = since.elapsed().as_secs_f64();
+    let (end, seconds) = (now(), start.at.elapsed().as_secs_f64());
     let millis = |time: Duration| time.as_secs_f64() * 1e3;
     measured.frames.sort_unstable();
     let frames = &measured.frames;
@@ -292,13 +327,14 @@ fn measure(
         regions: statistics.regions.len(),
         worlds: statistics.worlds(),
         tps: (statistics.slowest_tps().unwrap_or_default(), statistics.median_tps().unwrap_or_default()),
-        cores: (cpu_seconds() - cpu) / seconds,
+        cores: (end.cpu - start.cpu) / seconds,
         frame_ms: (millis(frame(50)), millis(frame(99))),
         sending_ms: millis(measured.sending) / frames.len().max(1) as f64,
         pass_ms: (millis(statistics.pass_times.0), millis(statistics.pass_times.1)),
         bytes_per_player_and_second: measured.bytes as f64 / seconds / players.max(1) as f64,
         edits_per_second: measured.edits as f64 / seconds,
-        memory_mib: memory_mib(),
+        packets_lost: end.packets_lost - start.packets_lost,
+        memory_mib: (start.memory_mib, end.memory_mib),
     };
     match serde_json::to_string(&figures) {
         Ok(line) => println!("{line}"),

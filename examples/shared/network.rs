@@ -11,6 +11,7 @@ use bevy_renet::renet::{ConnectionConfig, DefaultChannel};
 use bevy_renet::{RenetClient, RenetServer};
 use bevy_terrane::space::BlockPos;
 use serde::{Deserialize, Serialize};
+use socket2::SockRef;
 use std::collections::VecDeque;
 use std::error::Error;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -23,6 +24,10 @@ const PROTOCOL: u64 = 1;
 pub const CHUNKS: DefaultChannel = DefaultChannel::ReliableOrdered;
 /// The channel for players' positions: reliable, and never delayed by chunks.
 pub const WALKS: DefaultChannel = DefaultChannel::ReliableUnordered;
+
+/// The bytes of packets that may wait for a server's next frame, for each player. The system counts about 1 KiB for a packet, and
+/// drops those that do not fit: its default, 200 KiB, fits one packet each of 200 players.
+const WAITING_BYTES: usize = 16 << 10;
 
 /// The new position of a player.
 #[derive(Serialize, Deserialize, Clone, Copy, Debug)]
@@ -49,6 +54,10 @@ pub fn listen(
 ) -> Result<(RenetServer, NetcodeServerTransport, SocketAddr), Box<dyn Error>> {
     let socket = UdpSocket::bind(address).map_err(|error| format!("cannot listen at {address}: {error}"))?;
     let address = socket.local_addr()?;
+    // Some systems cut it to their maximum (`net.core.rmem_max` on Linux), and some refuse.
+    if let Err(error) = SockRef::from(&socket).set_recv_buffer_size(players.max(16) * WAITING_BYTES) {
+        warn!("the system's default for waiting packets stays: {error}");
+    }
     let settings = ServerConfig {
         current_time: now()?,
         max_clients: players,
