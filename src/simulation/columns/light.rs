@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// The fewest steps of light in a task, so that light advances in any region.
 const MIN_STEPS: usize = 1_000;
-/// Unfinished light is published after this many tasks in a row that left work.
+/// All light is published after this many tasks in a row that left work.
 const PATIENCE: u32 = 20;
 
 /// How light is computed in a dimension.
@@ -155,8 +155,8 @@ impl RegionLight {
         self.map.levels(block)
     }
 
-    /// Works off changes in so many steps, and returns the light to publish. Light with work left is held back for a while,
-    /// because it may be too dark.
+    /// Works off changes in so many steps, and returns the light to publish. Light with work left in its column, or beside it, is
+    /// held back for a while, because it may be too dark.
     pub fn advance(
         &mut self,
         table: &LightTable,
@@ -169,10 +169,15 @@ impl RegionLight {
         let is_settled = self.map.advance(table, &Ground(columns), steps);
         self.unpublished.extend(self.map.drain_changed().map(|(chunk, _)| chunk.column()));
         self.behind = if is_settled { 0 } else { self.behind + 1 };
-        if !is_settled && !self.behind.is_multiple_of(PATIENCE) {
-            return Vec::new();
+        let mut waiting = FxHashSet::default();
+        if !self.behind.is_multiple_of(PATIENCE) {
+            let around = |column: ColumnPos| {
+                let beside = move |x| (-1..=1).map(move |z| column.offset(x, z));
+                (-1..=1).flat_map(beside)
+            };
+            waiting = self.map.unsettled_columns().flat_map(around).collect();
         }
-        let mut columns: Vec<_> = self.unpublished.drain().collect();
+        let mut columns: Vec<_> = self.unpublished.extract_if(|column| !waiting.contains(column)).collect();
         columns.sort_unstable();
         columns.into_iter().filter_map(|column| self.map.column(column)).collect()
     }
@@ -184,5 +189,60 @@ struct Ground<'a>(&'a FxHashMap<ColumnPos, Column>);
 impl LightBlocks for Ground<'_> {
     fn chunk(&self, pos: ChunkPos) -> Option<&Chunk> {
         self.0.get(&pos.column())?.chunk(pos.y).map(AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block::BlockType;
+    use crate::simulation::SplitMix64;
+
+    const EDGE: i64 = 12;
+    const HEIGHTS: Range<i64> = 0..4;
+
+    /// Uneven ground under a roof with holes.
+    fn column(pos: ColumnPos, stone: BlockId, random: &mut SplitMix64) -> Column {
+        let (mut column, corner) = (Column::new(pos), pos.min_block(0));
+        for (x, z) in (0..16).flat_map(|x| (0..16).map(move |z| (x, z))) {
+            let top = i64::from(random.below(24));
+            (0..top).for_each(|y| _ = column.set_block(corner.offset(x, y, z), stone));
+            if random.below(8) > 0 {
+                column.set_block(corner.offset(x, 40, z), stone);
+            }
+        }
+        column
+    }
+
+    /// Promise, light: When much ground arrives at once, its light is published in parts, each when it is right.
+    #[test]
+    fn light_of_many_columns_is_published_in_parts_and_once() {
+        let mut blocks = BlockRegistry::new();
+        let stone = blocks.register(BlockType::new("game:stone")).unwrap();
+        let (table, mut random) = (LightTable::new(&blocks), SplitMix64::new(7));
+        let (mut light, mut columns) = (RegionLight::default(), FxHashMap::default());
+        for pos in (0..EDGE).flat_map(|x| (0..EDGE).map(move |z| ColumnPos::new(x, z))) {
+            let column = column(pos, stone, &mut random);
+            light.insert(&column, || Some(light_alone(&table, &column, &HEIGHTS, HEIGHTS.end)));
+            columns.insert(pos, column);
+        }
+        let (mut published, mut tasks) = (FxHashMap::default(), 0);
+        while !light.is_settled() {
+            for column in light.advance(&table, &columns, 2_000) {
+                assert!(published.insert(column.pos(), column).is_none(), "each column is published once");
+            }
+            tasks += 1;
+            if tasks == PATIENCE / 2 {
+                assert!(!light.is_settled() && published.len() > 10, "{} columns by now", published.len());
+            }
+            // Beyond it, columns are published as they are.
+            light.behind = light.behind.min(1);
+        }
+        assert_eq!(published.len(), columns.len());
+        for column in published.into_values() {
+            for (y, chunk) in light.map.column(column.pos()).unwrap().chunks() {
+                assert_eq!(column.chunk(y), Some(chunk), "{} at {y}", column.pos());
+            }
+        }
     }
 }

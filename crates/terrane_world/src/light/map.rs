@@ -256,6 +256,12 @@ impl LightMap {
         self.active.is_empty()
     }
 
+    /// The columns with chunks whose light is not up to date yet, some of them more than once. Light may still flow from these
+    /// into the columns around them.
+    pub fn unsettled_columns(&self) -> impl Iterator<Item = ColumnPos> {
+        self.active.iter().map(|slot| self.slots[*slot as usize].pos.column())
+    }
+
     /// The light of a chunk; `None` if the map does not have the chunk.
     pub fn chunk(&self, pos: ChunkPos) -> Option<&ChunkLight> {
         Some(&self.slots[self.slot(pos)? as usize].light)

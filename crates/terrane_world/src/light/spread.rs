@@ -36,6 +36,10 @@ impl LightMap {
 /// The first visit of a chunk counts as so many steps: most of its time goes into memory.
 const FIRST_VISIT: usize = 8;
 
+/// Cells rise in so many chunks at a time, until nothing is left in these. So a call that runs out of steps has finished some
+/// chunks, and not begun others, instead of a part of each.
+const RISING: usize = 256;
+
 /// One call of [`LightMap::advance`].
 struct Spread<'a, B> {
     map: &'a mut LightMap,
@@ -120,18 +124,33 @@ impl<B: LightBlocks> Spread<'_, B> {
         }
     }
 
-    /// Does all steps of a phase, from the highest level down. Returns `false` if work is left.
+    /// Does all steps of a phase, in some chunks at a time from the highest level down. Returns `false` if work is left.
     fn run(&mut self, channel: Channel, phase: Phase) -> bool {
         let levels = |map: &LightMap, slot: u32| {
             let pending = map.slots[slot as usize].pending[channel as usize].as_ref();
             pending.map_or(0, |pending| pending.levels(phase))
         };
+        // Before any cell rises, all have to fall.
+        let most = if phase == Phase::Fall { usize::MAX } else { RISING };
+        let mut first = 0;
         loop {
-            let all = self.map.active.iter().fold(0, |all, slot| all | levels(self.map, *slot));
-            let Some(level) = all.checked_ilog2() else { return true };
-            let mut place = 0;
+            let all = self.map.active.iter().skip(first).take(most).fold(0, |all, slot| all | levels(self.map, *slot));
+            let Some(level) = all.checked_ilog2() else {
+                first = first.saturating_add(most);
+                if first >= self.map.active.len() {
+                    // Light may have flowed back to earlier chunks.
+                    if self.map.active.iter().all(|slot| levels(self.map, *slot) == 0) {
+                        return true;
+                    }
+                    first = 0;
+                }
+                continue;
+            };
+            let mut place = first;
             // A visit may append chunks, which may have cells of the same level.
-            while let Some(&index) = self.map.active.get(place) {
+            while place - first < most
+                && let Some(&index) = self.map.active.get(place)
+            {
                 if levels(self.map, index) >> level & 1 != 0 {
                     if self.steps == 0 {
                         return false;
