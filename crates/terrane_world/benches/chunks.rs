@@ -209,7 +209,7 @@ fn codec(bench: &mut Bench, terrain: &[Chunk], built: &[Chunk]) {
 
 /// C2: a random block, in one chunk of the surface that stays in the cache, and in all of terrain42.
 fn access(bench: &mut Bench, dense: &[[u16; VOLUME]], terrain: &[Chunk]) {
-    let surface = terrain.iter().position(|chunk| chunk.palette().len() > 12).expect("terrain42 has a surface");
+    let surface = surface(terrain);
     let mut random = Random(2);
     for (name, chunks) in [("one chunk", surface..surface + 1), ("all chunks", 0..terrain.len())] {
         let places: Vec<(usize, [usize; 3])> =
@@ -249,6 +249,84 @@ fn access(bench: &mut Bench, dense: &[[u16; VOLUME]], terrain: &[Chunk]) {
             },
         );
     }
+}
+
+/// C2: the same within [`Chunk::edit`]. Each edit makes as many calls as a chunk has blocks. Beginning and ending it counts too.
+fn edits(bench: &mut Bench, dense: &[[u16; VOLUME]], terrain: &[Chunk]) {
+    let surface = surface(terrain);
+    let mut random = Random(4);
+    for (name, chunks, times) in [("one chunk", surface..surface + 1, 24), ("all chunks", 0..terrain.len(), 1)] {
+        let (before, mut chunks_now) = (&dense[chunks.clone()], terrain[chunks.clone()].to_vec());
+        let mut dense = before.to_vec();
+        let places: Vec<Vec<[usize; 3]>> =
+            (0..times).map(|_| (0..VOLUME).map(|_| random.position()).collect()).collect();
+        let operations = times * VOLUME * dense.len();
+        bench.compare(
+            "C2",
+            &format!("get in an edit, {name}"),
+            "1.5x",
+            operations,
+            || {
+                let mut sum = 0_u32;
+                for (places, blocks) in
+                    places.iter().flat_map(|places| dense.iter().map(move |blocks| (places, blocks)))
+                {
+                    let at = |[x, y, z]: &[usize; 3]| u32::from(blocks[x * 256 + y * 16 + z]);
+                    sum = places.iter().fold(sum, |sum, place| sum.wrapping_add(at(place)));
+                }
+                sum
+            },
+            || {
+                let mut sum = 0_u32;
+                for places in &places {
+                    for chunk in &mut chunks_now {
+                        let edit = chunk.edit();
+                        sum = places.iter().fold(sum, |sum, place| sum.wrapping_add(edit.block(*place).index()));
+                    }
+                }
+                sum
+            },
+        );
+        bench.compare(
+            "C2",
+            &format!("set in an edit, {name}"),
+            "3x",
+            operations,
+            || {
+                for places in &places {
+                    for (blocks, new) in dense.iter_mut().zip(before) {
+                        for ([x, y, z], block) in places.iter().zip(new) {
+                            blocks[x * 256 + y * 16 + z] = *block;
+                        }
+                    }
+                }
+            },
+            || {
+                for places in &places {
+                    for (chunk, new) in chunks_now.iter_mut().zip(before) {
+                        let mut edit = chunk.edit();
+                        for (place, block) in places.iter().zip(new) {
+                            edit.set_block(*place, BlockId::new(u32::from(*block)));
+                        }
+                    }
+                }
+            },
+        );
+    }
+    let (mut copy, mut chunk) = ([0; VOLUME], terrain[surface].clone());
+    bench.compare(
+        "C2",
+        "begin and end an edit, one chunk",
+        "",
+        1000,
+        || (0..1000).for_each(|_| black_box(&mut copy).copy_from_slice(black_box(&dense[surface]))),
+        || (0..1000).for_each(|_| drop(black_box(black_box(&mut chunk).edit()))),
+    );
+}
+
+/// A chunk with many kinds of blocks.
+fn surface(terrain: &[Chunk]) -> usize {
+    terrain.iter().position(|chunk| chunk.palette().len() > 12).expect("terrain42 has a surface")
 }
 
 /// C3: one component of one block, from the encoded bytes.
@@ -298,6 +376,7 @@ fn main() {
     let built = built_chunks();
     codec(&mut bench, &terrain, &built);
     access(&mut bench, &dense, &terrain);
+    edits(&mut bench, &dense, &terrain);
     one_component(&mut bench, &built);
     bench.criterion.final_summary();
     bench.print_table();

@@ -1,9 +1,9 @@
 //! Assembles chunks from cells of other chunks.
 
+use super::edit::UnpackedBlocks;
 use super::extras::{self, Extras, PlacedValue, Slot, Value};
 use super::packed_ids::LocalIds;
-use super::palette::PaletteBuilder;
-use super::{Chunk, Content, Mixed, cell, renumber};
+use super::{Chunk, Content, Mixed, cell};
 use crate::block::{BlockComponentId, BlockComponentLayout, BlockId};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, ChunkPart, cell_position};
 use rustc_hash::FxHashSet;
@@ -12,8 +12,7 @@ use std::sync::Arc;
 /// Assembles a chunk from cells of other chunks, with their layers and components. Unfilled cells are air. No cell may
 /// be filled twice.
 pub struct ChunkAssembly<'a> {
-    places: LocalIds,
-    palette: PaletteBuilder,
+    blocks: UnpackedBlocks,
     layers: Vec<(Slot, BlockId)>,
     values: Vec<PlacedValue<'a>>,
 }
@@ -24,9 +23,7 @@ pub(crate) struct CellMask([u64; CHUNK_VOLUME / 64]);
 
 impl Default for ChunkAssembly<'_> {
     fn default() -> Self {
-        let mut palette = PaletteBuilder::new();
-        let air = palette.place(BlockId::AIR);
-        Self { places: [air; CHUNK_VOLUME], palette, layers: Vec::new(), values: Vec::new() }
+        Self { blocks: UnpackedBlocks::uniform(BlockId::AIR), layers: Vec::new(), values: Vec::new() }
     }
 }
 
@@ -52,7 +49,7 @@ impl<'a> ChunkAssembly<'a> {
         let [xs, ys, zs] = part.ranges();
         for (x, y) in xs.flat_map(|x| ys.clone().map(move |y| (x, y))) {
             for z in zs.clone() {
-                self.places[to([x, y, z])] = places[cell([x, y, z])];
+                self.blocks.ids[to([x, y, z])] = places[cell([x, y, z])];
             }
         }
         let moved = |slot: Slot| {
@@ -73,7 +70,7 @@ impl<'a> ChunkAssembly<'a> {
     ) {
         for (cell, place) in self.places_of(source, block).into_iter().enumerate() {
             if let Some(to) = to(cell) {
-                self.places[to] = place;
+                self.blocks.ids[to] = place;
             }
         }
     }
@@ -86,7 +83,7 @@ impl<'a> ChunkAssembly<'a> {
         block: impl Fn(BlockId) -> BlockId,
         mut component: impl FnMut([usize; 3], u8, BlockComponentId) -> Option<BlockComponentId>,
     ) {
-        self.places = self.places_of(source, &block);
+        *self.blocks.ids = self.places_of(source, &block);
         self.layers.extend(source.layers().iter().map(|(slot, known)| (*slot, block(*known))));
         self.values.extend(source.values().filter_map(|(layout, slot, value)| {
             let id = component(cell_position(slot.cell.into()), slot.layer, layout.id)?;
@@ -96,7 +93,7 @@ impl<'a> ChunkAssembly<'a> {
 
     /// Replaces the block that was copied into a cell.
     pub fn set_block(&mut self, position: [usize; 3], block: BlockId) {
-        self.places[cell(position)] = self.palette.place(block);
+        self.blocks.ids[cell(position)] = self.blocks.place(block);
     }
 
     /// Adds a block to a cell, in a layer above those that the cell has.
@@ -117,10 +114,7 @@ impl<'a> ChunkAssembly<'a> {
 
     /// Returns the chunk in canonical form, which is the same for all equal chunks.
     pub fn finish(mut self) -> Chunk {
-        let provisional = self.palette.build();
-        let mut palette = Vec::with_capacity(provisional.len().min(CHUNK_VOLUME));
-        renumber(&mut self.places, provisional.len(), |place| palette.push(provisional.block(place)));
-        let content = Content::from_canonical(palette.into_iter().collect(), &self.places);
+        let content = self.blocks.pack();
         self.layers.sort_unstable_by_key(|(slot, _)| *slot);
         let extras = Extras { layers: self.layers, components: extras::arrays(self.values) };
         Chunk { content, extras: (!extras.is_empty()).then(|| Box::new(extras)) }
@@ -129,10 +123,10 @@ impl<'a> ChunkAssembly<'a> {
     /// For each cell of `source`, the index of its block in this palette.
     fn places_of(&mut self, source: &Chunk, block: impl Fn(BlockId) -> BlockId) -> LocalIds {
         match &source.content {
-            Content::Uniform(only) => [self.palette.place(block(*only)); CHUNK_VOLUME],
+            Content::Uniform(only) => [self.blocks.palette.place(block(*only)); CHUNK_VOLUME],
             Content::Mixed(mixed) => {
                 let palette = mixed.palette.as_slice().iter();
-                let table: Vec<u16> = palette.map(|known| self.palette.place(block(*known))).collect();
+                let table: Vec<u16> = palette.map(|known| self.blocks.palette.place(block(*known))).collect();
                 let mut places = mixed.ids.unpack();
                 places.iter_mut().for_each(|place| *place = table[usize::from(*place)]);
                 places

@@ -63,9 +63,7 @@ impl Chunk {
         }
         let slot = Slot::new(cell(position), layer);
         let old = self.extras.get_or_insert_default().set_layer(slot, block);
-        if old.is_some_and(|old| old != block) {
-            self.drop_components(slot);
-        }
+        self.drop_components_if(old.is_some_and(|old| old != block), slot);
         Ok(old)
     }
 
@@ -121,9 +119,11 @@ impl Chunk {
         self.extras.as_ref().map_or(&[], |extras| &extras.layers)
     }
 
+    /// Drops the components of a block if it has been replaced by another. The condition is hard to predict, so callers
+    /// on a hot path do not test it before they know that there are extras.
     #[cold]
-    pub(super) fn drop_components(&mut self, slot: Slot) {
-        if let Some(extras) = &mut self.extras {
+    pub(super) fn drop_components_if(&mut self, is_replaced: bool, slot: Slot) {
+        if is_replaced && let Some(extras) = &mut self.extras {
             extras.remove_components(slot);
             self.extras.take_if(|extras| extras.is_empty());
         }

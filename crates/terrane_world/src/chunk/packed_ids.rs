@@ -61,6 +61,13 @@ impl PackedIds {
         ids
     }
 
+    /// Like [`unpack`](Self::unpack), without a copy.
+    pub fn unpack_boxed(&self) -> Box<LocalIds> {
+        let mut ids = Box::new([0; CHUNK_VOLUME]);
+        unpack_into(self.bytes(), self.bits(), &mut ids);
+        ids
+    }
+
     /// The ids of 64 cells, from cell `64 * block` on.
     pub fn unpack_block(&self, block: usize) -> [u16; BLOCK] {
         let mut ids = [0; BLOCK];

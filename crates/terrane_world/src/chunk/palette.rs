@@ -111,53 +111,85 @@ fn find_in(blocks: &[BlockId], block: BlockId) -> Option<u16> {
     (found != NONE).then_some(found as u16)
 }
 
-/// Collects a palette in the order of first appearance.
+/// Collects a palette in the order of first appearance, and finds places in it quickly.
 pub(super) struct PaletteBuilder {
     palette: Palette,
-    /// Filled once searching the palette would take longer.
+    /// For each remainder of a block's number, a block with this remainder and its place. In unused entries the
+    /// remainder is another, so that they match no block.
+    recent: [(BlockId, u16); Self::RECENT],
+    /// All places, once searching the palette would take longer; empty until then.
     places: FxHashMap<BlockId, u16>,
-    last: Option<(BlockId, u16)>,
 }
 
 impl PaletteBuilder {
+    const RECENT: usize = 64;
     const LARGEST_SEARCHED: usize = 32;
 
     pub fn new() -> Self {
-        Self { palette: Palette::new(), places: FxHashMap::default(), last: None }
+        Palette::new().into()
     }
 
     /// The place of a block. A new block is added.
     #[inline]
     pub fn place(&mut self, block: BlockId) -> u16 {
-        match self.last {
-            Some((last, place)) if last == block => place,
-            _ => {
-                let place = self.find_or_add(block);
-                self.last = Some((block, place));
-                place
+        self.recent_place(block).unwrap_or_else(|| self.find_or_add(block))
+    }
+
+    /// The place of a block that was searched lately.
+    #[inline]
+    pub fn recent_place(&self, block: BlockId) -> Option<u16> {
+        let (recent, place) = self.recent[block.index() as usize % Self::RECENT];
+        (recent == block).then_some(place)
+    }
+
+    /// [`place`](Self::place) for any block.
+    #[inline(never)]
+    pub fn find_or_add(&mut self, block: BlockId) -> u16 {
+        let found = if self.palette.len() <= Self::LARGEST_SEARCHED {
+            self.palette.find(block)
+        } else {
+            if self.places.is_empty() {
+                self.places = self.palette.as_slice().iter().copied().zip(0..).collect();
             }
-        }
+            self.places.get(&block).copied()
+        };
+        let place = found.unwrap_or_else(|| {
+            // An assembly temporarily has the blocks of several chunks.
+            debug_assert!(self.palette.len() < usize::from(u16::MAX));
+            let place = self.palette.push(block);
+            if !self.places.is_empty() {
+                self.places.insert(block, place);
+            }
+            place
+        });
+        self.recent[block.index() as usize % Self::RECENT] = (block, place);
+        place
+    }
+
+    /// The block at a valid place.
+    #[inline]
+    pub fn block(&self, place: u16) -> BlockId {
+        // Without a panic, so that it costs nothing where the result is not used.
+        self.palette.groups.as_flattened().get(usize::from(place)).copied().unwrap_or_default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.palette.len()
+    }
+
+    pub fn as_slice(&self) -> &[BlockId] {
+        self.palette.as_slice()
     }
 
     pub fn build(self) -> Palette {
         self.palette
     }
+}
 
-    fn find_or_add(&mut self, block: BlockId) -> u16 {
-        let length = self.palette.len();
-        let found =
-            if length <= Self::LARGEST_SEARCHED { self.palette.find(block) } else { self.places.get(&block).copied() };
-        found.unwrap_or_else(|| {
-            // An assembly temporarily has the blocks of several chunks.
-            debug_assert!(length < usize::from(u16::MAX));
-            let place = self.palette.push(block);
-            if length == Self::LARGEST_SEARCHED {
-                self.places = self.palette.as_slice().iter().copied().zip(0..).collect();
-            } else if length > Self::LARGEST_SEARCHED {
-                self.places.insert(block, place);
-            }
-            place
-        })
+impl From<Palette> for PaletteBuilder {
+    fn from(palette: Palette) -> Self {
+        let recent = std::array::from_fn(|remainder| (BlockId::new(remainder as u32 + 1), 0));
+        Self { palette, recent, places: FxHashMap::default() }
     }
 }
 

@@ -109,9 +109,31 @@ fn the_palette_stays_bounded_however_many_blocks_come_and_go() {
     assert!(chunk.palette().len() <= 16, "4 kinds at a time, {} entries", chunk.palette().len());
 }
 
+/// An edit has ids of 16 bits, so it must remove unused palette entries in time.
+#[test]
+fn an_edit_may_use_any_number_of_blocks() {
+    let mut chunk = Chunk::default();
+    let mut expected = model(&chunk);
+    let mut edit = chunk.edit();
+    for number in 1..100_000 {
+        let (cell, block) = (number * 1_237 % CHUNK_VOLUME, BlockId::new(number as u32));
+        assert_eq!(edit.set_block(cell_position(cell), block), expected[cell]);
+        expected[cell] = block;
+    }
+    drop(edit);
+    check(&chunk, &expected).unwrap();
+
+    let mut edit = chunk.edit();
+    (0..CHUNK_VOLUME).for_each(|cell| _ = edit.set_block(cell_position(cell), BlockId::AIR));
+    drop(edit);
+    assert_eq!((chunk.heap_bytes(), chunk.uniform_block()), (0, Some(BlockId::AIR)));
+}
+
 #[test]
 fn coordinates_are_checked() {
     for position in [[16, 0, 0], [0, 16, 0], [0, 0, 16], [usize::MAX, 0, 0]] {
+        assert!(std::panic::catch_unwind(|| Chunk::default().edit().block(position)).is_err());
+        assert!(std::panic::catch_unwind(|| Chunk::default().edit().set_block(position, BlockId::AIR)).is_err());
         assert!(std::panic::catch_unwind(|| Chunk::default().block(position)).is_err());
         assert!(std::panic::catch_unwind(|| Chunk::default().set_block(position, BlockId::AIR)).is_err());
     }
@@ -141,6 +163,32 @@ proptest! {
         }
         check(&chunk, &expected)?;
         prop_assert_eq!(from_model(&expected), chunk);
+    }
+
+    #[test]
+    fn an_edit_is_an_array_of_blocks(
+        start_kinds in 1..300u32,
+        seed: u32,
+        kinds in prop_oneof![1..4u32, 1..40u32, 1..300u32, 1..5000u32],
+        edits in prop::collection::vec(prop::collection::vec((0..CHUNK_VOLUME, any::<u32>()), 0..3000), 1..4),
+    ) {
+        let mut expected = noise(start_kinds, seed);
+        let mut chunk = from_model(&expected);
+        for edits in edits {
+            let mut edit = chunk.edit();
+            for (cell, block) in edits {
+                let block = BlockId::new(block % kinds);
+                let old = std::mem::replace(&mut expected[cell], block);
+                prop_assert_eq!(edit.block(cell_position(cell)), old);
+                prop_assert_eq!(edit.set_block(cell_position(cell), block), old);
+                prop_assert_eq!(edit.block(cell_position(cell)), block);
+            }
+            drop(edit);
+            check(&chunk, &expected)?;
+            let mut compact = chunk.clone();
+            compact.compact();
+            prop_assert_eq!((chunk.heap_bytes(), chunk.palette()), (compact.heap_bytes(), compact.palette()));
+        }
     }
 
     #[test]

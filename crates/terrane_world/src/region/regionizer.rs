@@ -30,6 +30,7 @@ impl Holdings {
     }
 
     /// Assigns unowned sections of a tile to the region in this slot.
+    #[inline]
     fn claim(&mut self, slot: u32, number: u32, tile: &mut SectionTile, mask: u64) {
         if tile.claim(slot, mask, self.tiles.len() as u32) {
             self.tiles.push(number);

@@ -111,6 +111,7 @@ impl SectionTile {
         Self { pos, exists: 0, nonempty: 0, dead: 0, first: NO_PART, more: Vec::new(), columns: Box::default() }
     }
 
+    #[inline]
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
         std::iter::once(&self.first).chain(&self.more).filter(|part| part.mask != 0)
     }
@@ -142,6 +143,7 @@ impl SectionTile {
 
     /// Assigns unowned sections to `region`. Returns `true` if they are its first in this tile; the caller then makes
     /// this tile the `index`th of its tiles.
+    #[inline]
     pub fn claim(&mut self, region: u32, mask: u64, index: u32) -> bool {
         if let Some(part) = self.part_mut(region) {
             part.mask |= mask;
@@ -369,6 +371,7 @@ impl SectionTiles {
 
 /// The sections within `radius` (at most 8) of the sections of a mask, in the tile at this offset from the mask's own
 /// tile: -1 to 1 on each axis.
+#[inline]
 pub(super) fn reach(mask: u64, radius: u32, x: i64, z: i64) -> u64 {
     reach_along_z(reach_along_x(mask, radius, x), radius, z)
 }

@@ -134,4 +134,25 @@ proptest! {
         model.check(&compact);
         prop_assert_eq!(chunk, compact);
     }
+
+    #[test]
+    fn an_edit_does_what_single_calls_do(
+        edits in edits(400),
+        start in 0..KINDS,
+        sets in prop::collection::vec((prop_oneof![0..24_usize, 0..CHUNK_VOLUME], 0..KINDS), 0..200),
+    ) {
+        let start = BlockId::new(start);
+        let (mut chunk, mut model) = (Chunk::uniform(start), ModelChunk::new(start));
+        edits.iter().for_each(|edit| model.edit(&mut chunk, edit));
+        let mut single = chunk.clone();
+        let mut edit = chunk.edit();
+        for (cell, block) in sets {
+            let (position, block) = (cell_position(cell), BlockId::new(block));
+            prop_assert_eq!(edit.set_block(position, block), single.block(position));
+            model.edit(&mut single, &Edit::Set(cell, 0, block));
+        }
+        drop(edit);
+        model.check(&chunk);
+        prop_assert_eq!(chunk, single);
+    }
 }

@@ -14,19 +14,23 @@ impl List {
     /// The empty list.
     pub const NONE: Self = Self(u32::MAX);
 
+    #[inline]
     fn new(class: u32, number: u32) -> Self {
         Self(class << CLASS_SHIFT | number)
     }
 
+    #[inline]
     fn class(self) -> u32 {
         self.0 >> CLASS_SHIFT
     }
 
+    #[inline]
     fn number(self) -> u32 {
         self.0 & ((1 << CLASS_SHIFT) - 1)
     }
 
     /// The number of masks that fit.
+    #[inline]
     fn room(self) -> u32 {
         if self == Self::NONE { 0 } else { 4 << self.class() }
     }
