@@ -333,7 +333,7 @@ fn measure(
         pass_ms: (millis(statistics.pass_times.0), millis(statistics.pass_times.1)),
         bytes_per_player_and_second: measured.bytes as f64 / seconds / players.max(1) as f64,
         edits_per_second: measured.edits as f64 / seconds,
-        packets_lost: end.packets_lost - start.packets_lost,
+        packets_lost: end.packets_lost.saturating_sub(start.packets_lost),
         memory_mib: (start.memory_mib, end.memory_mib),
     };
     match serde_json::to_string(&figures) {

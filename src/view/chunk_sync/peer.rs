@@ -21,10 +21,11 @@ use std::time::{Duration, Instant};
 
 /// The number of chunks that are looked up for one client at a time.
 const MAX_LOOKED_UP: usize = 256;
-/// The number of chunks in one question.
-const MAX_ASKED: usize = 1_024;
+/// Clients that want at most so many chunks share questions, each of about so many chunks. The long questions of new clients hold up
+/// nobody else.
+const MAX_SHARED: usize = 64;
 /// An answer that takes longer was dropped.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// The columns that a client keeps beyond its radius, so that a step back requests nothing again.
 const MARGIN: u32 = 2;
 /// The columns beyond its viewer's reach that a client may receive, since the two are not always in the same place.
@@ -87,8 +88,9 @@ pub struct ChunkSyncPeer {
     outgoing: Vec<Vec<u8>>,
     #[reflect(ignore)]
     began: Instant,
+    /// The number of the open question, and its time.
     #[reflect(ignore)]
-    asked: Option<Instant>,
+    asked: Option<(u64, Instant)>,
     /// The client's edits on their way to regions, by the numbers of the main world.
     #[reflect(ignore)]
     edits: FxHashMap<u64, (u64, ChunkPos)>,
@@ -184,7 +186,7 @@ impl ChunkSyncPeer {
     }
 }
 
-/// The questions that have not been answered yet. Clients that want the same chunks in the same frame share one.
+/// The questions that have not been answered yet. Clients that want a few chunks in the same frame share one.
 #[derive(Resource, Default)]
 pub(in crate::view) struct Questions {
     /// Counted down from the largest number, since a game may number its own questions upwards.
@@ -194,8 +196,27 @@ pub(in crate::view) struct Questions {
 
 struct Question {
     asked: Instant,
-    /// The clients that want these chunks.
+    /// The clients, with the chunks that they want.
     wanted: Vec<(Entity, Vec<ChunkPos>)>,
+}
+
+impl Questions {
+    fn number(&mut self) -> u64 {
+        self.last = self.last.wrapping_sub(1);
+        self.last
+    }
+
+    fn ask(
+        &mut self,
+        request: u64,
+        dimension: DimensionId,
+        wanted: Vec<(Entity, Vec<ChunkPos>)>,
+        asks: &mut MessageWriter<AskChunks>,
+    ) {
+        let chunks: BTreeSet<ChunkPos> = wanted.iter().flat_map(|(_, chunks)| chunks).copied().collect();
+        self.open.insert(request, Question { asked: Instant::now(), wanted });
+        asks.write(AskChunks { request, dimension, chunks: chunks.into_iter().collect() });
+    }
 }
 
 /// Handles answers and changes.
@@ -206,10 +227,10 @@ pub(in crate::view) fn apply_answers(
     mut changed: MessageReader<ColumnChanged>,
     decided: Res<DecidedEdits>,
 ) {
-    for ChunksAnswer { request, dimension, chunks } in answers.read() {
+    for ChunksAnswer { request, chunks, .. } in answers.read() {
+        let Some(Question { wanted, .. }) = questions.open.remove(request) else { continue };
         // A closed dimension cannot answer.
         let is_open = !chunks.iter().any(|(_, state)| matches!(state, Err(AskError::NotOpen)));
-        let Some(Question { wanted, .. }) = questions.open.remove(request).filter(|_| is_open) else { continue };
         let found = |(chunk, state): &(ChunkPos, Result<Option<ChunkState>, AskError>)| {
             let state = state.as_ref().map_err(|error| warn_once!("a chunk cannot be announced to a client: {error}"));
             let found = state.map(|state| {
@@ -221,11 +242,15 @@ pub(in crate::view) fn apply_answers(
         };
         let found: FxHashMap<ChunkPos, _> = chunks.iter().map(found).collect();
         for (entity, wanted) in wanted {
-            let Some(mut peer) = peers.get_mut(entity).ok().filter(|peer| peer.dimension == *dimension) else {
-                continue;
-            };
+            // The client may be another by now, or have stopped waiting.
+            let awaits = |peer: &Mut<ChunkSyncPeer>| peer.asked.is_some_and(|(asked, _)| asked == *request);
+            let Some(mut peer) = peers.get_mut(entity).ok().filter(awaits) else { continue };
             peer.asked = None;
             let Some(server) = &mut peer.server else { continue };
+            if !is_open {
+                server.lost();
+                continue;
+            }
             for chunk in wanted {
                 if let Some(state) = found.get(&chunk) {
                     server.found(chunk, state.clone());
@@ -295,14 +320,8 @@ pub(in crate::view) fn send(
     mut asks: MessageWriter<AskChunks>,
 ) {
     let Some(blocks) = blocks else { return };
-    // The question of a dimension's clients that is not asked yet, with all of its chunks.
-    let mut next: BTreeMap<DimensionId, (BTreeSet<ChunkPos>, Vec<(Entity, Vec<ChunkPos>)>)> = BTreeMap::new();
-    let mut ask = |dimension, (chunks, wanted): (BTreeSet<ChunkPos>, _)| {
-        questions.last = questions.last.wrapping_sub(1);
-        let (request, asked) = (questions.last, Instant::now());
-        questions.open.insert(request, Question { asked, wanted });
-        asks.write(AskChunks { request, dimension, chunks: chunks.into_iter().collect() });
-    };
+    // The shared question of each dimension that is not asked yet: its number, its chunks and its clients.
+    let mut shared: BTreeMap<DimensionId, (u64, FxHashSet<ChunkPos>, Vec<(Entity, Vec<ChunkPos>)>)> = BTreeMap::new();
     for (entity, peer) in &mut peers {
         let peer = peer.into_inner();
         let its = |(_, open): &(&Dimension, Ref<DimensionOpen>)| open.id == peer.dimension;
@@ -341,25 +360,35 @@ pub(in crate::view) fn send(
             peer.outgoing = server.messages(peer.began.elapsed());
         }
         match peer.asked {
-            Some(asked) if asked.elapsed() < PATIENCE => continue,
+            Some((_, asked)) if asked.elapsed() < PATIENCE => continue,
             Some(_) => server.lost(),
             None => {}
         }
-        let chunks = server.wanted(MAX_LOOKED_UP);
-        peer.asked = (!chunks.is_empty()).then(Instant::now);
-        if !chunks.is_empty() {
-            let question = next.entry(peer.dimension).or_default();
-            question.0.extend(&chunks);
-            question.1.push((entity, chunks));
-            if question.0.len() >= MAX_ASKED {
-                ask(peer.dimension, mem::take(question));
-            }
+        let (chunks, dimension) = (server.wanted(MAX_LOOKED_UP), peer.dimension);
+        peer.asked = None;
+        if chunks.is_empty() {
+            continue;
+        }
+        if chunks.len() > MAX_SHARED {
+            let request = questions.number();
+            peer.asked = Some((request, Instant::now()));
+            questions.ask(request, dimension, vec![(entity, chunks)], &mut asks);
+            continue;
+        }
+        let new = || (questions.number(), default(), default());
+        let (request, all, wanted) = shared.entry(dimension).or_insert_with(new);
+        peer.asked = Some((*request, Instant::now()));
+        all.extend(&chunks);
+        wanted.push((entity, chunks));
+        if all.len() > MAX_SHARED
+            && let Some((request, _, wanted)) = shared.remove(&dimension)
+        {
+            questions.ask(request, dimension, wanted, &mut asks);
         }
     }
-    next.into_iter()
-        .filter(|(_, question)| !question.0.is_empty())
-        .for_each(|(dimension, question)| ask(dimension, question));
-    // An answer that was dropped leaves its question.
+    for (dimension, (request, _, wanted)) in shared {
+        questions.ask(request, dimension, wanted, &mut asks);
+    }
     questions.open.retain(|_, question| question.asked.elapsed() < PATIENCE);
 }
 

@@ -133,15 +133,14 @@ enum Ready {
     Edit(EditAnswer),
 }
 
-/// A chunk that was looked up, for one client or many. It is encoded and compressed once for all clients that are told of
-/// its change.
+/// A chunk that was looked up, for one client or many. If it has changed, it is encoded and compressed once for all of them.
 #[derive(Debug)]
 pub struct FoundChunk {
     chunk: ChunkPos,
     known: KnownVersion,
     bytes: Arc<[u8]>,
     /// The message about this chunk alone, once a client needs it.
-    message: OnceLock<Vec<u8>>,
+    pub(super) message: OnceLock<Vec<u8>>,
 }
 
 impl FoundChunk {
@@ -493,13 +492,11 @@ impl SyncServer {
         let has_come = was_missing && !interest.is_missing();
         let news = match found {
             Ok(Some(found)) => {
-                let is_known = interest.client.replace(found.known) == Some(found.known);
-                match (is_known, is_asked) {
-                    (true, true) => Some(Ready::Chunk(ChunkNews::Current(found.known))),
-                    (true, false) => None,
-                    // Chunks that a client asks for are smaller together.
-                    (false, true) => Some(Ready::Chunk(found.news())),
-                    (false, false) => Some(Ready::Change(found)),
+                match interest.client.replace(found.known) {
+                    Some(known) if known == found.known => is_asked.then_some(Ready::Chunk(ChunkNews::Current(known))),
+                    Some(_) if !is_asked => Some(Ready::Change(found)),
+                    // Chunks that a client does not have yet are smaller together.
+                    _ => Some(Ready::Chunk(found.news())),
                 }
             }
             Ok(None) if interest.client.take().is_some() || is_asked => Some(Ready::Chunk(ChunkNews::Gone)),

@@ -38,7 +38,7 @@ const FIRST_VISIT: usize = 8;
 
 /// Cells rise in so many chunks at a time, until nothing is left in these. So a call that runs out of steps has finished some
 /// chunks, and not begun others, instead of a part of each.
-const RISING: usize = 256;
+const RISING: usize = 16;
 
 /// One call of [`LightMap::advance`].
 struct Spread<'a, B> {

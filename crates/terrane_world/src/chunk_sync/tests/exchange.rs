@@ -97,28 +97,45 @@ fn a_client_speaks_only_after_the_server_has() {
 /// Promise, chunk sync: A change of a chunk is encoded once for all clients that are told of it.
 #[test]
 fn clients_share_the_message_about_a_change() {
-    let chunk = ChunkPos::new(0, 0, 0);
+    let chunks = [0, 1].map(|x| ChunkPos::new(x, 0, 0));
     let mut servers = [0, 1].map(|_| server(SyncLimits::default()));
-    for (server, nearby) in servers.iter_mut().zip([1, 2]) {
+    for server in &mut servers {
         welcome_of(server);
-        let questions = [chunk, ChunkPos::new(i64::from(nearby), 0, 0)].map(|chunk| (chunk, None)).into();
-        server.receive(&ChunkQuestions { area: area(0, 0, nearby), questions }.encode()).unwrap();
+        let questions = chunks.map(|chunk| (chunk, None)).into();
+        server.receive(&ChunkQuestions { area: area(0, 0, 2), questions }.encode()).unwrap();
         server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(Some(found(*chunk, 0, b"before")))));
         assert_eq!(server.messages(Duration::from_secs(10)).len(), 1);
-        server.changed(chunk);
-        assert_eq!(server.wanted(usize::MAX), [chunk]);
+        chunks.iter().for_each(|chunk| server.changed(*chunk));
+        assert_eq!(server.wanted(usize::MAX), chunks);
     }
-    let change = found(chunk, 1, b"after");
-    servers.iter_mut().for_each(|server| server.found(chunk, Ok(Some(change.clone()))));
-    let [one, other] = servers.map(|mut server| {
-        assert_eq!(server.progress().waiting, 1);
+    let changes = chunks.map(|chunk| found(chunk, 1, b"after"));
+    // In place of the first message, so that it is seen whether clients share it.
+    changes[0].message.set(b"shared".to_vec()).unwrap();
+    for mut server in servers {
+        changes.iter().zip(chunks).for_each(|(change, chunk)| server.found(chunk, Ok(Some(change.clone()))));
+        assert_eq!(server.progress().waiting, 2);
         let messages = server.messages(Duration::from_secs(11));
-        assert_eq!(server.progress().waiting, 0);
-        messages
-    });
-    let news = ChunkNews::Chunk { version: 1, bytes: b"after".to_vec() };
-    assert_eq!(one, [ServerMessage::Answers(vec![(chunk, news)]).encode()]);
-    assert_eq!(one, other);
+        assert_eq!((messages.len(), server.progress().waiting), (2, 0));
+        assert_eq!(messages[0], b"shared");
+        let news = ChunkNews::Chunk { version: 1, bytes: b"after".to_vec() };
+        assert_eq!(ServerMessage::decode(&messages[1]), Ok(ServerMessage::Answers(vec![(chunks[1], news)])));
+    }
+}
+
+/// A column that is generated under a client's eyes comes in one message.
+#[test]
+fn chunks_that_appear_come_together() {
+    let mut server = server(SyncLimits::default());
+    welcome_of(&mut server);
+    let chunks = [-2, -1, 0, 1, 2].map(|y| ChunkPos::new(0, y, 0));
+    let questions = chunks.map(|chunk| (chunk, None)).into();
+    server.receive(&ChunkQuestions { area: area(0, 0, 2), questions }.encode()).unwrap();
+    server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(None)));
+    assert_eq!(server.messages(Duration::from_secs(10)).len(), 1);
+    server.column_changed(chunks[0].column());
+    server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(Some(found(*chunk, 0, b"ground")))));
+    assert_eq!(server.messages(Duration::from_secs(11)).len(), 1);
+    assert_eq!(server.progress().sent, 5);
 }
 
 /// Promise, chunk sync: A message of the server is at most about 48 KiB before compression.
