@@ -216,7 +216,7 @@ fn send(
 struct Measured {
     /// When the last player had everything, and the state when the measurement began.
     ready: Option<Instant>,
-    start: Option<Start>,
+    start: Option<Usage>,
     frame: Option<Instant>,
     frames: Vec<Duration>,
     bytes: u64,
@@ -224,9 +224,9 @@ struct Measured {
     sending: Duration,
 }
 
-/// What the process had used when the measurement began.
+/// The time, and what the process had used by then.
 #[derive(Clone, Copy)]
-struct Start {
+struct Usage {
     at: Instant,
     cpu: f64,
     memory_mib: f64,
@@ -300,7 +300,7 @@ fn measure(
         measured.ready = Some(Instant::now());
     }
     let Some(ready) = measured.ready.filter(|ready| ready.elapsed() > CALM) else { return };
-    let now = || Start {
+    let now = || Usage {
         at: Instant::now(),
         cpu: cpu_seconds(),
         memory_mib: memory_mib(),

@@ -160,7 +160,7 @@ fn a_client_sees_the_ground_of_the_server_and_every_change() {
     assert_eq!(client.columns(), 0);
 }
 
-/// Promise, multiplayer: A change that many clients see is looked up once, and its light is not.
+/// Promise, multiplayer: A change that many clients see is looked up once. A change of light is not looked up.
 #[test]
 fn a_change_is_looked_up_once_for_all_clients() {
     let folder = tempfile::tempdir().unwrap();
