@@ -252,9 +252,11 @@ class World:
 
 def summary(version, reader):
     form, detail = reader.raw(2)
-    expect(form == 1 and detail <= 4, "it has another version")
+    expect(form in (1, 2) and detail <= 4, "it has another version")
     palette = [reader.varint(32) for _ in range(reader.varint())]
-    places = [reader.varint() for _ in range((16 >> detail) ** 2)]
+    count, bits = (16 >> detail) ** 2, len(palette).bit_length()
+    packed = form == 2 and int.from_bytes(reader.raw((count * bits + 7) // 8), "little")
+    places = [packed >> cell * bits & (1 << bits) - 1 if form == 2 else reader.varint() for cell in range(count)]
     height, cells = 0, []
     for place in places:
         height = reader.signed(height) if place else height

@@ -28,25 +28,40 @@ pub struct Running {
     pub parts: Vec<RegionId>,
     /// How many of its limits the watchdog has already reported.
     pub told: u32,
-    /// Its share of the load on the region threads.
-    pub load: usize,
+    /// Its part of the load on the region threads.
+    pub load: Duration,
 }
 
 impl Running {
     pub fn waiting(slot: Box<RegionSlot>) -> Self {
-        Self { slot, is_tick: false, saves: None, parts: Vec::new(), told: 0, load: 0 }
+        Self { slot, is_tick: false, saves: None, parts: Vec::new(), told: 0, load: Duration::ZERO }
     }
 }
+
+/// The load of a long task, or of one whose duration is not known.
+const FULL_LOAD: Duration = Duration::from_micros(800);
+/// The least load of a tick, with what the coordinator does for it. Many short ticks can wait for a thread, so that threads and
+/// coordinator need not wake each other for each of them.
+const SHORTEST_TICK: Duration = Duration::from_micros(50);
+/// The load that a thread may have at least: one long task runs, and one waits.
+const LEAST_LOAD: Duration = FULL_LOAD.saturating_mul(2);
+/// The load that a thread may have if it would otherwise wait for the coordinator.
+const MOST_LOAD: Duration = Duration::from_millis(25);
 
 /// When regions are due, and which regions are away.
 #[derive(Resource, Default)]
 pub struct Deadlines {
     pub heap: BinaryHeap<Reverse<(Duration, DimensionId, RegionId)>>,
     assignments: u64,
-    /// The load of all tasks that run or wait on the region threads.
-    pub load: usize,
+    /// The time that the tasks which run or wait on the region threads will take.
+    pub load: Duration,
     /// The load when tasks were last handed to the threads.
-    load_at_hand_over: usize,
+    load_at_hand_over: Duration,
+    /// How much work a region thread may have at a time: so much that it need not wait for the coordinator, and so little that the
+    /// order of deadlines is kept.
+    thread_load: Duration,
+    /// There were more due regions than the threads may have when tasks were last begun.
+    pub is_full: bool,
     pub running: AwayRegions,
     /// Regions that are due and wait for a coupled region that is still in its last tick.
     pub held: Vec<(DimensionId, RegionId)>,
@@ -101,6 +116,22 @@ impl Deadlines {
         self.assignments
     }
 
+    /// The load that the region threads may have.
+    pub fn most_load(&self, threads: usize) -> Duration {
+        self.thread_load.max(LEAST_LOAD).saturating_mul(threads.max(1) as u32)
+    }
+
+    /// Adapts the load of a thread to how far the threads have come since tasks were last begun: if they have almost run out of
+    /// work, each gets twice as much.
+    pub fn adapt_load(&mut self, threads: usize) {
+        let most = self.most_load(threads);
+        if mem::take(&mut self.is_full) && self.load < most / 4 {
+            self.thread_load = (self.thread_load.max(LEAST_LOAD) * 2).min(MOST_LOAD);
+        } else if self.load > most / 2 {
+            self.thread_load = self.thread_load * 7 / 8;
+        }
+    }
+
     /// Notes the part of its period that a region's tick takes on average.
     pub fn note_tick_share(&mut self, share: f64) {
         self.slowest = self.slowest.max(share);
@@ -140,8 +171,8 @@ impl Deadlines {
         let number = self.next_assignment();
         let progress = running.slot.progress.clone();
         progress.reset();
-        let is_short = running.is_tick && running.slot.ticks_within(SHORT_TICK);
-        running.load = if is_short { SHORT_LOAD } else { FULL_LOAD };
+        let expected = running.slot.expected_tick().filter(|_| running.is_tick);
+        running.load = expected.unwrap_or(FULL_LOAD).clamp(SHORTEST_TICK, FULL_LOAD);
         self.load += running.load;
         self.running.insert((dimension.id, region), running);
         let Parked { worlds, inbox } = parked;
@@ -271,10 +302,34 @@ impl Deadlines {
     }
 }
 
-/// The load of a tick, and that of a tick of a region whose ticks have been short. Many short ticks can wait for a thread at
-/// a time, so that threads and coordinator need not wake each other for each of them.
-pub const FULL_LOAD: usize = 16;
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-const SHORT_LOAD: usize = 1;
+    const THREADS: usize = 2;
 
-const SHORT_TICK: Duration = Duration::from_micros(50);
+    /// The load after a pass that finds `left` of the last one, which left due regions waiting or not.
+    fn adapted(deadlines: &mut Deadlines, left: Duration, is_full: bool) -> Duration {
+        (deadlines.load, deadlines.is_full) = (left, is_full);
+        deadlines.adapt_load(THREADS);
+        deadlines.most_load(THREADS)
+    }
+
+    #[test]
+    fn threads_that_run_out_of_work_get_more_at_a_time() {
+        let mut deadlines = Deadlines::default();
+        let least = deadlines.most_load(THREADS);
+        assert_eq!(adapted(&mut deadlines, Duration::ZERO, false), least, "no region waits");
+        assert_eq!(adapted(&mut deadlines, least / 2, true), least, "the threads have enough");
+        assert_eq!(adapted(&mut deadlines, least / 8, true), 2 * least);
+        for _ in 0..10 {
+            adapted(&mut deadlines, Duration::ZERO, true);
+        }
+        assert_eq!(deadlines.most_load(THREADS), 2 * MOST_LOAD);
+        for _ in 0..50 {
+            let most = deadlines.most_load(THREADS);
+            adapted(&mut deadlines, most, true);
+        }
+        assert_eq!(deadlines.most_load(THREADS), least);
+    }
+}

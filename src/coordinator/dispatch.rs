@@ -2,7 +2,7 @@
 
 use super::clocks::clock::{Clock, LONG_WAIT};
 use super::clocks::coupling::Couplings;
-use super::deadlines::{Deadlines, FULL_LOAD};
+use super::deadlines::Deadlines;
 use super::dimension::Dimensions;
 use super::exchange::Inbound;
 use super::region_slot::Parked;
@@ -16,14 +16,12 @@ use std::cmp::Reverse;
 use std::mem;
 use std::time::Duration;
 
-/// The full ticks per region thread at a time: one runs, one waits, the others keep the order of deadlines.
-const TICKS_PER_THREAD: usize = 2;
-
 /// The longest time between two looks at a region that waits for a coupled one.
 const HELD_AGAIN: Duration = Duration::from_millis(5);
 
 pub fn until_next_deadline(world: &mut World) -> Duration {
-    if world.resource::<Deadlines>().load >= most_load(world.resource::<Settings>()) {
+    let (deadlines, threads) = (world.resource::<Deadlines>(), world.resource::<Settings>().threads.regions);
+    if deadlines.load >= deadlines.most_load(threads) {
         // A region that comes back wakes the coordinator.
         return Duration::MAX;
     }
@@ -35,10 +33,6 @@ pub fn until_next_deadline(world: &mut World) -> Duration {
     let Deadlines { heap, held, .. } = world.resource::<Deadlines>();
     let next = heap.peek().map_or(Duration::MAX, |Reverse((due, ..))| due.saturating_sub(now));
     if held.is_empty() { next } else { next.min(HELD_AGAIN) }
-}
-
-fn most_load(config: &Settings) -> usize {
-    config.threads.regions.max(1) * TICKS_PER_THREAD * FULL_LOAD
 }
 
 pub fn dispatch(
@@ -67,7 +61,8 @@ pub fn dispatch(
             deadlines.plan(slot.due, dimension, region);
         }
     }
-    let most = most_load(&config);
+    deadlines.adapt_load(config.threads.regions);
+    let most = deadlines.most_load(config.threads.regions);
     while deadlines.load < most
         && let Some(region) = deadlines.next_due(dimensions, clock.now)
     {
@@ -79,6 +74,7 @@ pub fn dispatch(
             deadlines.hand_over(&threads);
         }
     }
+    deadlines.is_full = deadlines.load >= most;
     deadlines.hand_over(&threads);
 }
 
@@ -130,7 +126,7 @@ pub fn finish_lockstep(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     }
     loop {
         // Once all are back, they end in an order that is always the same.
-        let begun = world.deadlines.running.values().filter(|running| running.load > 0).count();
+        let begun = world.deadlines.running.values().filter(|running| !running.load.is_zero()).count();
         let done = inbound.tasks.get();
         world.threads.regions.wait_for(begun.saturating_sub(done.len()), done);
         if done.is_empty() {

@@ -182,10 +182,10 @@ impl RegionSlot {
         self.tick_share
     }
 
-    /// Returns `true` if its ticks have been within this limit for a while.
-    pub fn ticks_within(&self, limit: Duration) -> bool {
-        let [recent, ..] = self.history.windows();
-        recent.ticks >= 10 && recent.worst <= limit
+    /// How long its next tick will take, by the median of the recent ones: a tick that had to wait for a processor is not long.
+    pub fn expected_tick(&self) -> Option<Duration> {
+        let recent = self.history.windows().iter().find(|window| window.ticks > 0);
+        recent.map(|recent| recent.median)
     }
 }
 

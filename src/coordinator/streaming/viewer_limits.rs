@@ -48,6 +48,9 @@ impl ViewerLimits {
     }
 }
 
+/// The shortest time between two refills, each of which visits all viewers.
+const REFILL_PERIOD: Duration = Duration::from_millis(10);
+
 /// The number of columns in a disc, or slightly more.
 fn columns(radius: u32) -> f64 {
     // The same formula as `disc_radius`.
@@ -79,11 +82,12 @@ impl ViewerCaps {
     /// Drains the buckets. The bucket of a viewer that went is kept until it is empty, so that a viewer gains nothing by leaving
     /// and coming back.
     pub fn refill(&mut self, now: Duration, is_here: impl Fn(&Ticket) -> bool) {
-        let elapsed = now.saturating_sub(self.now).as_secs_f64();
-        self.now = now;
-        if elapsed == 0.0 || self.spent.is_empty() {
+        let elapsed = now.saturating_sub(self.now);
+        if elapsed < REFILL_PERIOD {
             return;
         }
+        self.now = now;
+        let elapsed = elapsed.as_secs_f64();
         let run_out = |level: f64, rate: f64| if rate > 0.0 { (level - rate * elapsed).max(0.0) } else { level };
         let ViewerLimits { loaded_per_second, generated_per_second, .. } = self.limits;
         self.spent.retain(|ticket, spent| {

@@ -185,21 +185,37 @@ fn unpack_words<const BITS: usize>(bytes: &[[u8; 8]; BITS], ids: &mut [u16; BLOC
     }
 }
 
-/// Compares two ids at a time: masking out every other id leaves room for a carry above each.
+/// Compares the ids of a block at once, as one long number: without every other id there is room for a carry above each.
 fn are_below<const BITS: usize>(bytes: &[u8], limit: u32) -> bool {
-    let every_other = ((1 << BITS) - 1) | ((1 << BITS) - 1) << (2 * BITS);
-    let missing_to_carry = ((1 << BITS) - u64::from(limit)) * (1 | 1 << (2 * BITS));
-    let carries = 1 << BITS | 1 << (3 * BITS);
-    let mut sums = 0;
-    for bytes in bytes.as_chunks::<8>().0.as_chunks::<BITS>().0 {
-        let words = bytes.map(u64::from_le_bytes);
-        for index in 0..BLOCK / GROUP {
-            let bits = group(&words, index);
-            sums |= (bits & every_other) + missing_to_carry;
-            sums |= (bits >> BITS & every_other) + missing_to_carry;
-        }
+    let missing_to_carry = (1 << BITS) - u64::from(limit);
+    let (mut even_ids, mut missing_to_even) = ([0; BITS], [0; BITS]);
+    for id in (0..BLOCK).step_by(2) {
+        put_bits(&mut even_ids, id * BITS, (1 << BITS) - 1);
+        put_bits(&mut missing_to_even, id * BITS, missing_to_carry);
     }
-    sums & carries == 0
+    let (mut missing_to_odd, mut carried) = ([0; BITS], 0);
+    (1..BLOCK).step_by(2).for_each(|id| put_bits(&mut missing_to_odd, id * BITS, missing_to_carry));
+    for bytes in bytes.as_chunks::<8>().0.as_chunks::<BITS>().0 {
+        let (mut even_carry, mut odd_carry) = (false, false);
+        for word in 0..BITS {
+            let ids = u64::from_le_bytes(bytes[word]);
+            let (even, odd);
+            (even, even_carry) = (ids & even_ids[word]).carrying_add(missing_to_even[word], even_carry);
+            (odd, odd_carry) = (ids & !even_ids[word]).carrying_add(missing_to_odd[word], odd_carry);
+            carried |= even & !even_ids[word] | odd & even_ids[word];
+        }
+        carried |= u64::from(odd_carry);
+    }
+    carried == 0
+}
+
+/// Sets bits of a long number that are zero so far.
+fn put_bits<const WORDS: usize>(words: &mut [u64; WORDS], at: usize, bits: u64) {
+    let (word, shift) = (at / 64, at % 64);
+    words[word] |= bits << shift;
+    if let (Some(next), Some(high)) = (words.get_mut(word + 1), bits.checked_shr(64 - shift as u32)) {
+        *next |= high;
+    }
 }
 
 /// The bits of the ids of a group, from the lowest bit on. Higher bits are unspecified.

@@ -32,14 +32,25 @@ fn bytes(summary: &ColumnSummary) -> Vec<u8> {
 
 /// Promise, exports: A column summary in an export has the documented bytes.
 #[test]
-fn level_ground_takes_one_byte_a_cell_and_one_a_height() {
+fn level_ground_takes_one_bit_a_cell_and_one_byte_a_height() {
     let mut column = Column::new(POS);
     column.set_chunk(4, Arc::new(Chunk::uniform(BlockId::new(9))));
     let flat = ColumnSummary::new(&column);
     assert_eq!(flat.heights(), Some((79, 79)));
-    assert_eq!(bytes(&flat).len(), 2 + 1 + 1 + 256 + 2 + 255);
-    assert_eq!(bytes(&flat.at(Detail::COARSEST)), [1, 4, 1, 9, 1, 158, 1]);
-    assert_eq!(bytes(&ColumnSummary::new(&Column::new(POS)).at(Detail::COARSEST)), [1, 4, 0, 0]);
+    assert_eq!(bytes(&flat).len(), 2 + 1 + 1 + 256 / 8 + 2 + 255);
+    assert_eq!(bytes(&flat.at(Detail::COARSEST)), [2, 4, 1, 9, 1, 158, 1]);
+    assert_eq!(bytes(&ColumnSummary::new(&Column::new(POS)).at(Detail::COARSEST)), [2, 4, 0]);
+    let three = summary(3, vec![Some((1, 9)), None, Some((2, 8)), Some((2, 7))]);
+    assert_eq!(bytes(&three), [2, 3, 3, 9, 8, 7, 0b11_10_00_01, 2, 2, 0]);
+}
+
+#[test]
+fn summaries_of_the_first_version_stay_readable() {
+    let three = summary(3, vec![Some((1, 9)), None, Some((2, 8)), Some((2, 7))]);
+    assert_eq!(ColumnSummary::decode(&[1, 3, 3, 9, 8, 7, 1, 0, 2, 3, 2, 2, 0]), Ok(three));
+    assert_eq!(ColumnSummary::decode(&[1, 4, 0, 0]), Ok(summary(4, vec![None])));
+    let error = ColumnSummary::decode(&[1, 4, 1, 7, 2]).unwrap_err();
+    assert_eq!(error.to_string(), "byte 4: expected a place in the palette below 2, found 2");
 }
 
 #[test]
@@ -76,11 +87,15 @@ fn every_truncation_is_an_error() {
 #[test]
 fn errors_name_the_problem_and_its_place() {
     let error = |bytes: &[u8]| ColumnSummary::decode(bytes).unwrap_err().to_string();
-    assert_eq!(error(&[2, 0]), "byte 0: expected format version 1, found 2");
-    assert_eq!(error(&[1, 5]), "byte 1: expected a detail of 4 or less, found 5");
-    assert_eq!(error(&[1, 4, 2]), "byte 2: expected blocks in the palette below 2, found 2");
-    assert_eq!(error(&[1, 4, 1, 7, 2]), "byte 4: expected a place in the palette below 2, found 2");
-    let long = [&[1, 4][..], &[0xFF; 10]].concat();
+    assert_eq!(error(&[3, 0]), "byte 0: expected version 1 or 2 of a summary, found 3");
+    assert_eq!(error(&[2, 5]), "byte 1: expected a detail of 4 or less, found 5");
+    assert_eq!(error(&[2, 4, 2]), "byte 2: expected blocks in the palette below 2, found 2");
+    assert_eq!(error(&[2, 3, 2, 7, 8, 0b11]), "byte 5: expected a place in the palette below 3, found 3");
+    assert_eq!(
+        error(&[2, 4, 1, 7, 0b101, 0]),
+        "byte 4: expected zeros after the last place in the palette, found ones"
+    );
+    let long = [&[2, 4][..], &[0xFF; 10]].concat();
     assert_eq!(error(&long), "byte 2: expected a number of 64 bits or less");
 }
 
@@ -91,9 +106,13 @@ proptest! {
     }
 
     #[test]
-    fn hostile_bytes_are_an_error_or_a_summary(mut bytes in proptest::collection::vec(any::<u8>(), 0..400), level in 0..=4_u8) {
+    fn hostile_bytes_are_an_error_or_a_summary(
+        mut bytes in proptest::collection::vec(any::<u8>(), 0..400),
+        form in 1..=VERSION,
+        level in 0..=4_u8,
+    ) {
         if let [version, detail, ..] = &mut bytes[..] {
-            (*version, *detail) = (VERSION, level);
+            (*version, *detail) = (form, level);
         }
         if let Ok(summary) = ColumnSummary::decode(&bytes) {
             prop_assert_eq!(summary.cells.len(), summary.detail().cells().pow(2));
