@@ -53,15 +53,17 @@ const MOST_LOAD: Duration = Duration::from_millis(25);
 pub struct Deadlines {
     pub heap: BinaryHeap<Reverse<(Duration, DimensionId, RegionId)>>,
     assignments: u64,
-    /// The time that the tasks which run or wait on the region threads will take.
+    /// The time that the tasks which run or wait on the region threads will take, where a long task counts as `FULL_LOAD`.
     pub load: Duration,
+    /// The part of it that came since ticks were last begun.
+    begun: Duration,
     /// The load when tasks were last handed to the threads.
     load_at_hand_over: Duration,
     /// How much work a region thread may have at a time: so much that it need not wait for the coordinator, and so little that the
     /// order of deadlines is kept.
     thread_load: Duration,
-    /// There were more due regions than the threads may have when tasks were last begun.
-    pub is_full: bool,
+    /// The threads got as much as they may have when ticks were last begun.
+    is_full: bool,
     pub running: AwayRegions,
     /// Regions that are due and wait for a coupled region that is still in its last tick.
     pub held: Vec<(DimensionId, RegionId)>,
@@ -121,15 +123,20 @@ impl Deadlines {
         self.thread_load.max(LEAST_LOAD).saturating_mul(threads.max(1) as u32)
     }
 
-    /// Adapts the load of a thread to how far the threads have come since tasks were last begun: if they have almost run out of
-    /// work, each gets twice as much.
+    /// Adapts the load of a thread to how far the threads have come since ticks were last begun. If a thread may have run out of
+    /// work, each gets twice as much, and a little less while they have more than half of theirs.
     pub fn adapt_load(&mut self, threads: usize) {
-        let most = self.most_load(threads);
-        if mem::take(&mut self.is_full) && self.load < most / 4 {
+        let (most, left) = (self.most_load(threads), self.load.saturating_sub(self.begun));
+        if mem::take(&mut self.is_full) && left <= most / 4 {
             self.thread_load = (self.thread_load.max(LEAST_LOAD) * 2).min(MOST_LOAD);
-        } else if self.load > most / 2 {
+        } else if left > most / 2 {
             self.thread_load = self.thread_load * 7 / 8;
         }
+    }
+
+    /// Notes that the ticks of a pass were begun, and whether the threads got as much as they may have.
+    pub fn note_begun(&mut self, is_full: bool) {
+        (self.begun, self.is_full) = (Duration::ZERO, is_full);
     }
 
     /// Notes the part of its period that a region's tick takes on average.
@@ -174,6 +181,7 @@ impl Deadlines {
         let expected = running.slot.expected_tick().filter(|_| running.is_tick);
         running.load = expected.unwrap_or(FULL_LOAD).clamp(SHORTEST_TICK, FULL_LOAD);
         self.load += running.load;
+        self.begun += running.load;
         self.running.insert((dimension.id, region), running);
         let Parked { worlds, inbox } = parked;
         let ground = worlds.is_empty().then(|| dimension.ground.clone());
@@ -308,9 +316,10 @@ mod tests {
 
     const THREADS: usize = 2;
 
-    /// The load after a pass that finds `left` of the last one, which left due regions waiting or not.
+    /// The load after a pass that finds `left` of the last one, which filled the threads or not.
     fn adapted(deadlines: &mut Deadlines, left: Duration, is_full: bool) -> Duration {
-        (deadlines.load, deadlines.is_full) = (left, is_full);
+        deadlines.note_begun(is_full);
+        deadlines.load = left;
         deadlines.adapt_load(THREADS);
         deadlines.most_load(THREADS)
     }
@@ -321,11 +330,21 @@ mod tests {
         let least = deadlines.most_load(THREADS);
         assert_eq!(adapted(&mut deadlines, Duration::ZERO, false), least, "no region waits");
         assert_eq!(adapted(&mut deadlines, least / 2, true), least, "the threads have enough");
-        assert_eq!(adapted(&mut deadlines, least / 8, true), 2 * least);
+        assert_eq!(
+            adapted(&mut deadlines, FULL_LOAD, true),
+            2 * least,
+            "one thread has a long task, the other has none"
+        );
         for _ in 0..10 {
             adapted(&mut deadlines, Duration::ZERO, true);
         }
         assert_eq!(deadlines.most_load(THREADS), 2 * MOST_LOAD);
+        assert_eq!(adapted(&mut deadlines, MOST_LOAD, true), 2 * MOST_LOAD, "half is left");
+        deadlines.note_begun(true);
+        (deadlines.load, deadlines.begun) = (2 * MOST_LOAD, 2 * MOST_LOAD);
+        deadlines.adapt_load(THREADS);
+        assert_eq!(deadlines.most_load(THREADS), 2 * MOST_LOAD, "tasks of this pass do not count");
+        assert!(adapted(&mut deadlines, 2 * MOST_LOAD, true) < 2 * MOST_LOAD);
         for _ in 0..50 {
             let most = deadlines.most_load(THREADS);
             adapted(&mut deadlines, most, true);

@@ -46,7 +46,7 @@ pub fn dispatch(
 ) {
     let (deadlines, dimensions) = (&mut *deadlines, &mut *dimensions);
     if saves.holds_ticks() {
-        return;
+        return deadlines.note_begun(false);
     }
     if config.tick_mode.is_lockstep() {
         // In lockstep every region is due.
@@ -74,7 +74,7 @@ pub fn dispatch(
             deadlines.hand_over(&threads);
         }
     }
-    deadlines.is_full = deadlines.load >= most;
+    deadlines.note_begun(deadlines.load >= most);
     deadlines.hand_over(&threads);
 }
 

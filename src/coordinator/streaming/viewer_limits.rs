@@ -157,8 +157,8 @@ mod tests {
     /// Counts the columns generated in so many seconds for a viewer that always wants more, in batches.
     fn greedy(caps: &mut ViewerCaps, radii: ViewerRadii, from: u64, seconds: u64, is_here: bool) -> usize {
         let mut generated = 0;
-        for step in from * 20..(from + seconds) * 20 {
-            caps.refill(Duration::from_millis(step * 50), |_| is_here);
+        for step in from * 1_000..(from + seconds) * 1_000 {
+            caps.refill(Duration::from_millis(step), |_| is_here);
             while caps.may_generate(VIEWER, radii) {
                 caps.note_generated(VIEWER, 16);
                 generated += 16;

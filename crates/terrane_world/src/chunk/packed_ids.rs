@@ -250,8 +250,9 @@ mod tests {
     #[test]
     fn an_id_that_is_too_large_is_noticed_wherever_it_is() {
         for bits in 1..=MAX_BITS {
-            for cell in (0..CHUNK_VOLUME).step_by(61) {
-                let limit = (1 << bits) - 1;
+            // Palettes have more ids than one bit less could name.
+            let limits = 1 << (bits - 1)..1_u16 << bits;
+            for (cell, limit) in (0..CHUNK_VOLUME).step_by(61).zip(limits.cycle()) {
                 let mut packed = PackedIds::pack(&[limit - 1; CHUNK_VOLUME], bits);
                 assert!(all_below(packed.bytes(), bits, limit.into()));
                 packed.set_id(cell, limit);

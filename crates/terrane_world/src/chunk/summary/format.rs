@@ -70,11 +70,13 @@ impl ColumnSummary {
         let mut packed = Packed { bits: bits_of(palette.len()), ..Packed::default() };
         let places = (0..count)
             .map(|_| {
-                let read = |reader: &mut Reader<'_>| match version {
-                    UNPACKED => reader.number(),
-                    _ => packed.next(reader),
-                };
-                Ok(below(&mut reader, length + 1, "a place in the palette", read)? as usize)
+                if version == UNPACKED {
+                    return Ok(number_below(&mut reader, length + 1, "a place in the palette")? as usize);
+                }
+                let place = packed.next(&mut reader)?;
+                // It ends in the last byte that was read, for this place or an earlier one.
+                let at = reader.offset().saturating_sub(1);
+                Ok(below(at, place, length + 1, "a place in the palette")? as usize)
             })
             .collect::<Result<Vec<_>, ChunkFormatError>>()?;
         if packed.rest != 0 {
@@ -100,17 +102,11 @@ impl ColumnSummary {
 }
 
 fn number_below(reader: &mut Reader<'_>, limit: u64, what: &str) -> Result<u64, ChunkFormatError> {
-    below(reader, limit, what, |reader| reader.number())
+    let offset = reader.offset();
+    below(offset, reader.number()?, limit, what)
 }
 
-fn below(
-    reader: &mut Reader<'_>,
-    limit: u64,
-    what: &str,
-    read: impl FnOnce(&mut Reader<'_>) -> Result<u64, ReadError>,
-) -> Result<u64, ChunkFormatError> {
-    let offset = reader.offset();
-    let found = read(reader)?;
+fn below(offset: usize, found: u64, limit: u64, what: &str) -> Result<u64, ChunkFormatError> {
     let too_large = || ChunkFormatError::damage(offset, format!("expected {what} below {limit}, found {found}"));
     if found < limit { Ok(found) } else { Err(too_large()) }
 }

@@ -91,6 +91,7 @@ fn errors_name_the_problem_and_its_place() {
     assert_eq!(error(&[2, 5]), "byte 1: expected a detail of 4 or less, found 5");
     assert_eq!(error(&[2, 4, 2]), "byte 2: expected blocks in the palette below 2, found 2");
     assert_eq!(error(&[2, 3, 2, 7, 8, 0b11]), "byte 5: expected a place in the palette below 3, found 3");
+    assert_eq!(error(&[2, 3, 2, 7, 8, 0b1100]), "byte 5: expected a place in the palette below 3, found 3");
     assert_eq!(
         error(&[2, 4, 1, 7, 0b101, 0]),
         "byte 4: expected zeros after the last place in the palette, found ones"
