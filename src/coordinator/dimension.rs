@@ -13,7 +13,7 @@ use super::region_slot::RegionSlot;
 use super::sharing::SharedWorlds;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
-use super::streaming::shares::Share;
+use super::streaming::progress::Coverage;
 use super::streaming::tickets::{Ticket, ViewerState};
 use super::streaming::viewer_limits::ViewerCaps;
 use super::travel::letter_limits::LetterPlaces;
@@ -126,8 +126,8 @@ pub struct Dimension {
     pub has_moved_viewers: bool,
     /// The time of the coordinator's clock.
     pub real_now: Duration,
-    /// The areas of the viewers' discs for loading and for generating, cached until they change.
-    pub coverage: Option<[Vec<Share>; 2]>,
+    /// The areas of the viewers' discs for loading and for generating, until they change.
+    pub coverage: Option<[Coverage; 2]>,
     /// How far loading and generating had come around the viewers at the last count.
     pub progress: Option<[Completion; 2]>,
     pub viewers: BTreeMap<Ticket, ViewerState>,

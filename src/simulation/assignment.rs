@@ -79,12 +79,16 @@ impl Assignment {
             progress.pass(TaskStep::Absorbing);
             worlds[0].contents.is_unknown = true;
         }
-        while worlds.len() > 1 {
-            // Each world stays out of reach of a panic in the game until it is absorbed.
-            let other = worlds.remove(1);
+        // Each world stays out of reach of a panic in the game until it is absorbed.
+        worlds[1..].reverse();
+        while worlds.len() > 1
+            && let Some(other) = worlds.pop()
+        {
             let world = &mut worlds[0];
             absorb(world.app.world_mut(), &mut world.contents, other);
         }
+        // After the merge of thousands, their places would take megabytes.
+        worlds.shrink_to_fit();
         worlds[0].contents.is_shared = *is_shared;
         Ok(worlds[0].run(task, progress, has_inbox || absorbs || has_due))
     }

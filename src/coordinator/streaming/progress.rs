@@ -5,21 +5,21 @@ use crate::coordinator::dimension::Dimension;
 use crate::coordinator::dimension::column_state::ColumnState;
 use crate::coordinator::statistics::DimensionStatistics;
 use crate::generation::{Completion, DistanceGraph};
-use crate::space::ColumnArea;
+use crate::space::{ColumnArea, ColumnPos};
 use std::time::{Duration, Instant};
 
 impl Dimension {
-    /// Counts the progress of loading and generating, in time proportional to the number of viewers and of missing columns within
-    /// their radii.
+    /// Counts the progress of loading and generating. If viewers moved or columns changed, this takes time proportional to the number
+    /// of viewers and of missing columns within their radii.
     pub fn count_progress(&mut self) {
         let viewers = &self.viewers;
         let [load, generation] = self.coverage.get_or_insert_with(|| {
             let load = viewers.values().map(|viewer| (viewer.center, viewer.radii.load));
             let generation = viewers.values().map(|viewer| (viewer.center, viewer.radii.generation));
-            [shares(load), shares(generation)]
+            [Coverage::new(load), Coverage::new(generation)]
         });
-        let to_generate = completion(&self.stored, generation);
-        let mut to_load = completion(&self.resident, load);
+        let to_generate = generation.completion(&self.stored);
+        let mut to_load = load.completion(&self.resident);
         // Columns on order, and those that cannot be read for now, still count as missing.
         let is_awaited = |(column, state): &(_, _)| match state {
             ColumnState::Ordered(_) => true,
@@ -64,15 +64,37 @@ fn time_left(columns: u64, per_second: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(columns as f64 / per_second).ok()
 }
 
-fn completion(graph: &DistanceGraph, shares: &[Share]) -> Completion {
-    let missing = |share: &Share| {
-        let disc = ColumnArea::Disc { center: share.center, radius: share.radius };
-        let missing = graph.count_missing_in(&disc);
-        // Rounded up: the result is 0 only if nothing is missing.
-        (missing as f64 * (share.columns as f64 / share.all as f64)).ceil() as u64
-    };
-    let total = shares.iter().map(|share| share.columns).sum();
-    Completion { missing: shares.iter().map(missing).sum(), total }
+/// The areas of viewers' discs, with the last count.
+pub struct Coverage {
+    shares: Vec<Share>,
+    /// The changes of the graph until then, and the count.
+    last: Option<(u64, Completion)>,
+}
+
+impl Coverage {
+    fn new(discs: impl Iterator<Item = (ColumnPos, u32)>) -> Self {
+        Self { shares: shares(discs), last: None }
+    }
+
+    /// The completion of the graph in these areas. Counts only if the graph has changed.
+    fn completion(&mut self, graph: &DistanceGraph) -> Completion {
+        let changes = graph.changes();
+        if let Some((at, known)) = self.last
+            && at == changes
+        {
+            return known;
+        }
+        let missing = |share: &Share| {
+            let disc = ColumnArea::Disc { center: share.center, radius: share.radius };
+            let missing = graph.count_missing_in(&disc);
+            // Rounded up: the result is 0 only if nothing is missing.
+            (missing as f64 * (share.columns as f64 / share.all as f64)).ceil() as u64
+        };
+        let total = self.shares.iter().map(|share| share.columns).sum();
+        let counted = Completion { missing: self.shares.iter().map(missing).sum(), total };
+        self.last = Some((changes, counted));
+        counted
+    }
 }
 
 /// Counting may take one part in this many of the time.
@@ -86,6 +108,26 @@ pub fn count_again_at(began: Instant, now: Instant) -> Option<Instant> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_count_is_repeated_when_another_column_is_missing() {
+        let (inside, outside) = (ColumnPos::new(1, 0), ColumnPos::new(50, 0));
+        let mut coverage = Coverage::new([(ColumnPos::new(0, 0), 1)].into_iter());
+        let mut graph = DistanceGraph::new();
+        graph.mark_completed(inside);
+        let counted = |coverage: &mut Coverage, graph: &DistanceGraph| {
+            let Completion { missing, total } = coverage.completion(graph);
+            (missing, total)
+        };
+        assert_eq!(counted(&mut coverage, &graph), (4, 5));
+        assert_eq!(counted(&mut coverage, &graph), (4, 5));
+        // As many columns are completed as before.
+        graph.unmark(inside);
+        graph.mark_completed(outside);
+        assert_eq!(counted(&mut coverage, &graph), (5, 5));
+        graph.mark_completed(inside);
+        assert_eq!(counted(&mut coverage, &graph), (4, 5));
+    }
 
     #[test]
     fn counting_takes_a_twentieth_of_the_time_at_most() {

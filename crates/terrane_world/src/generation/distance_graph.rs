@@ -81,6 +81,8 @@ pub struct DistanceGraph {
     frontiers: Frontiers,
     listeners: Listeners,
     completed_count: u64,
+    /// How often a completed column became missing again.
+    unmarked_count: u64,
 }
 
 impl DistanceGraph {
@@ -126,7 +128,8 @@ impl DistanceGraph {
     fn unmark_batch(&mut self, batch: BatchPos, mask: u16) -> u16 {
         let completed = mask & self.tree.remove(batch, mask);
         if completed != 0 {
-            self.completed_count -= u64::from(completed.count_ones());
+            let count = u64::from(completed.count_ones());
+            (self.completed_count, self.unmarked_count) = (self.completed_count - count, self.unmarked_count + count);
             self.frontiers.reopen(batch);
             self.listeners.unmarked(batch, completed);
         }
@@ -158,6 +161,11 @@ impl DistanceGraph {
     /// The number of completed columns.
     pub fn completed_count(&self) -> u64 {
         self.completed_count
+    }
+
+    /// How often a column was completed or became missing again. While this number stays the same, so do the completed columns.
+    pub fn changes(&self) -> u64 {
+        self.completed_count + 2 * self.unmarked_count
     }
 
     /// Claims the batch whose nearest missing and unclaimed column is nearest to the centre.

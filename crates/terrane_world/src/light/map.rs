@@ -174,6 +174,7 @@ impl LightMap {
             }
         }
         self.free.append(&mut removed);
+        self.compact();
     }
 
     /// Announces that a block has changed from one type to another. Ignored if the map does not have the chunk, or if both

@@ -6,6 +6,9 @@ use crate::space::{ColumnPos, Face};
 use rustc_hash::FxHashMap;
 use std::mem;
 
+/// From this number on, slots without a chunk are given back if they are four times as many as the others.
+const LEAST_FREED: usize = 16;
+
 pub(super) const SIDES: [Face; 4] = [Face::West, Face::East, Face::North, Face::South];
 
 impl LightMap {
@@ -67,6 +70,20 @@ impl LightMap {
     /// Moves the columns for which `wanted` returns `true` to a map of their own, with the work that is left in them. In the
     /// next [`advance`](Self::advance), each side loses the light of the other.
     pub fn split_off(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
+        let part = self.take_part(wanted);
+        self.compact();
+        part
+    }
+
+    /// Gives back the memory of slots without a chunk, if there are many.
+    pub(super) fn compact(&mut self) {
+        let used = self.slots.len().saturating_sub(self.free.len());
+        if self.free.len() >= LEAST_FREED && self.free.len() / 4 >= used {
+            *self = self.take_part(|_| true);
+        }
+    }
+
+    fn take_part(&mut self, wanted: impl Fn(ColumnPos) -> bool) -> Self {
         let mut part = Self::new();
         let mut columns: Vec<_> = self.columns.extract_if(|pos, _| wanted(*pos)).collect();
         columns.sort_unstable_by_key(|(pos, _)| *pos);

@@ -111,6 +111,26 @@ fn a_map_splits_and_each_part_loses_the_light_of_the_other() {
     assert_eq!(world.block_light(at(-1, 20, 8)), 10);
 }
 
+#[test]
+fn a_map_that_loses_most_columns_gives_their_memory_back() {
+    let mut world = tunnel();
+    let far = |x: i64| ColumnPos::new(x, 5);
+    for column in (0..40).map(far).chain([WEST, EAST]) {
+        world.load(column);
+    }
+    let lamp = world.blocks.lamp;
+    world.set(at(8, 20, 8), lamp);
+    // With work left in the two columns that stay.
+    (0..40).for_each(|x| world.unload(far(x), &HeightSet::from(0..2)));
+    assert!(world.light.slots.len() < 4 + 16 + 4, "{} slots for 4 chunks", world.light.slots.len());
+    world.settle();
+    assert_eq!([-6, -1, 0, 8].map(|x| world.block_light(at(x, 20, 8))), [15, 10, 9, 15]);
+    world.light.split_off(|pos| pos == EAST);
+    world.loaded.remove(&EAST);
+    world.settle();
+    assert_eq!(world.block_light(at(-1, 20, 8)), 10);
+}
+
 /// Promise, light: A map that begins with settled light computes the same for an edit as the map that the light is from.
 #[test]
 fn settled_light_goes_on_in_another_map() {

@@ -134,6 +134,7 @@ impl Pair {
     }
 
     fn run(&mut self, operation: Operation) {
+        let (before, changes) = (self.model.completed.clone(), self.graph.changes());
         match operation {
             Operation::Mark(x, z) => self.mark(self.column(x, z)),
             Operation::Unmark(x, z) => self.unmark(self.column(x, z)),
@@ -238,6 +239,8 @@ impl Pair {
                 self.model.given.insert(self.listeners[number], BTreeSet::new());
             }
         }
+        let changed = before.symmetric_difference(&self.model.completed).count() as u64;
+        assert_eq!(self.graph.changes() - changes, changed);
         assert_eq!(self.graph.completed_count(), self.model.completed.len() as u64);
         assert_eq!(self.graph.tree.claimed_count(), self.model.claimed.len() as u64);
     }
