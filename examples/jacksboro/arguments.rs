@@ -3,8 +3,13 @@
 use crate::FOLDER;
 use crate::tell::Run;
 use bevy::prelude::Resource;
+#[cfg(feature = "postgres")]
+use bevy_terrane::storage::KeyValueStore;
+use bevy_terrane::storage::{StorageConfig, StoreError};
 use clap::Parser;
 use std::path::PathBuf;
+#[cfg(feature = "postgres")]
+use std::sync::Arc;
 
 /// Real terrain around the Jacksboro fault, Tennessee. A camera and some bots move over it, and the world is divided into
 /// regions that tick in parallel, merge and split. Everything is saved; a second run continues the world.
@@ -21,6 +26,11 @@ pub struct Arguments {
     /// The world's folder; created if missing
     #[arg(long, default_value = "target/examples/jacksboro/world")]
     pub world: PathBuf,
+
+    /// The address of the world in PostgreSQL, instead of a folder: postgres://user@host/database#world
+    #[cfg(feature = "postgres")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "world")]
+    pub store: Option<String>,
 
     /// The number of bots that ride through the world
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(0..=10_000))]
@@ -44,4 +54,21 @@ pub struct Arguments {
 
     #[command(flatten)]
     pub run: Run,
+}
+
+impl Arguments {
+    /// Where the world is stored. An address moves out of the arguments, and `world` gets it without its password.
+    #[cfg(feature = "postgres")]
+    pub fn storage(&mut self) -> Result<StorageConfig, StoreError> {
+        let Some(address) = self.store.take() else { return Ok(StorageConfig::Path(self.world.clone())) };
+        let store = terrane_postgres::PostgresStore::open(&address)?;
+        self.world = store.path().to_path_buf();
+        Ok(StorageConfig::Custom(Arc::new(store)))
+    }
+
+    /// Where the world is stored.
+    #[cfg(not(feature = "postgres"))]
+    pub fn storage(&mut self) -> Result<StorageConfig, StoreError> {
+        Ok(StorageConfig::Path(self.world.clone()))
+    }
 }

@@ -76,7 +76,8 @@ fn build(mut arguments: Arguments) -> Result<App, Box<dyn Error>> {
             max_dead_section_percent: 0.05,
             ..default()
         },
-        ..TerranePlugin::at(&arguments.world)
+        storage: arguments.storage()?,
+        ..default()
     });
     start::check_world(&mut app, &arguments.world)?;
     palette::register(&mut app)?;

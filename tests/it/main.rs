@@ -20,6 +20,8 @@ mod completions;
 mod coupling;
 mod crossing;
 mod damage;
+#[cfg(unix)]
+mod databases;
 mod diagnostics;
 mod dimensions;
 mod disk;

@@ -7,6 +7,8 @@
 #[path = "../../tools/src/main.rs"]
 mod tool;
 
+#[cfg(unix)]
+mod databases;
 mod endings;
 mod schematics;
 

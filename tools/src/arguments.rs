@@ -12,7 +12,11 @@ use uuid::Uuid;
 
 /// Maintains the stored worlds of games made with bevy_terrane.
 ///
-/// A world that a running game has open is refused, with the game's process number. For a backup the game is asked instead.
+/// A world is a folder or a database, postgres://user@host/database#world. The password may be in the address or in the
+/// variable PGPASSWORD.
+///
+/// A folder that a running game has open is refused, with the game's process number. For a backup the game is asked instead.
+/// A database can be read meanwhile, but not changed.
 ///
 /// Exit codes: 0 success, 1 an error, 2 wrong arguments, 3 damage was found, 130 stopped by Ctrl-C.
 #[derive(Parser, Clone, Debug)]
@@ -32,12 +36,12 @@ pub struct Arguments {
 pub enum Command {
     /// Shows the contents of a world: sizes, dimensions, types, history. Changes nothing
     Info {
-        /// The world's folder
+        /// The world's folder or address
         world: PathBuf,
     },
     /// Shows one chunk or entity as text. Changes nothing
     Inspect {
-        /// The world's folder
+        /// The world's folder or address
         world: PathBuf,
         /// A chunk or an entity
         #[command(subcommand)]
@@ -45,7 +49,7 @@ pub enum Command {
     },
     /// Reads and checks every value of a world, and lists the damage. Changes nothing
     Verify {
-        /// The world's folder
+        /// The world's folder or address
         world: PathBuf,
     },
     /// Makes a new world from everything that is still readable in a damaged one, which stays as it is
@@ -57,14 +61,14 @@ pub enum Command {
     },
     /// Makes an exact copy of a world
     Copy {
-        /// The world's folder
+        /// The world's folder or address
         world: PathBuf,
-        /// The copy's folder, which must be empty or missing
+        /// The copy's folder or address, which must be empty or missing
         new: PathBuf,
     },
     /// Adds a backup of a world to a folder of backups. Data that has not changed since the last backup takes no space
     Backup {
-        /// The world's folder
+        /// The world's folder or address
         world: PathBuf,
         /// The folder of backups; created if missing
         folder: PathBuf,
@@ -90,7 +94,7 @@ pub enum Command {
     Prune(PruneArguments),
     /// Frees the space of deleted and replaced data
     Compact {
-        /// The world's folder
+        /// The world's folder or address
         world: PathBuf,
     },
     /// Writes a dimension, or a box of it, into a portable file: ground, entities, types. Run the same command again
@@ -123,7 +127,7 @@ pub enum SchematicCommand {
 
 #[derive(Args, Clone, Debug)]
 pub struct ExportArguments {
-    /// The world's folder
+    /// The world's folder or address
     pub world: PathBuf,
 
     /// The file, which must not exist yet
@@ -152,7 +156,7 @@ pub struct ExportArguments {
 
 #[derive(Args, Clone, Debug)]
 pub struct ImportArguments {
-    /// The world's folder
+    /// The world's folder or address
     pub world: PathBuf,
 
     /// The file
@@ -196,7 +200,7 @@ const EXISTING: [(&str, ExistingGround); 3] =
 
 #[derive(Args, Clone, Debug)]
 pub struct ExportWorldArguments {
-    /// The world's folder
+    /// The world's folder or address
     pub world: PathBuf,
 
     /// The file. Further files are placed beside it, with .2, .3 appended to the name
@@ -228,7 +232,7 @@ pub struct ImportWorldArguments {
     /// The first file of the export
     pub file: PathBuf,
 
-    /// The world's folder
+    /// The world's folder or address
     pub world: PathBuf,
 
     /// The name of the dimension, created if missing [default: its name in the export]
@@ -282,7 +286,7 @@ pub enum Inspected {
 
 #[derive(Args, Clone, Debug)]
 pub struct PruneArguments {
-    /// The world's folder
+    /// The world's folder or address
     pub world: PathBuf,
 
     /// The dimension's name

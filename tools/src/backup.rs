@@ -1,14 +1,15 @@
 //! Backups, and worlds made from them.
 
-use super::display::open;
+use super::display::with_progress;
 use super::outcome::{End, Outcome, Result};
+use super::storage::{self, open};
 use serde_json::{Value, json};
-use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::{fs, io};
 use terrane_objects::work::Stop;
-use terrane_storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, restore_world};
+use terrane_storage::upkeep::{BackupProgress, BackupRequest, UpkeepError, copy_world, restore_world};
 use terrane_storage::{Access, Backup, RocksStore, WorldOpenError};
 
 /// The time limit for an answer. A game looks for requests each second when it is not saving, but not while it is paused
@@ -18,6 +19,9 @@ const POLL_PERIOD: Duration = Duration::from_millis(100);
 
 /// Makes a backup, or asks the game that has the world open to make it.
 pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
+    if storage::address(world).is_some() {
+        return of_database(world, folder, keep, stop);
+    }
     let backup = match open(world, Access::Maintain) {
         Ok(_) if stop.is_stopped() => return Ok(Outcome::stopped("no backup was made")),
         Ok(store) => store.back_up(folder, keep)?,
@@ -31,6 +35,28 @@ pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Sto
         Err(error) => return Err(error.into()),
     };
     Ok(Outcome::new(End::Well, as_json(&backup)))
+}
+
+/// Copies a world out of a database, and makes a backup of the copy. A game may go on meanwhile.
+fn of_database(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
+    let store = open(world, Access::Read)?;
+    let failed = |error: io::Error| format!("cannot write to {}: {error}", folder.display());
+    fs::create_dir_all(folder).map_err(failed)?;
+    let copy = folder.join("copy.unfinished");
+    // That of a backup that was killed.
+    remove(&copy).map_err(failed)?;
+    match with_progress("copying", "values", stop, |tell| copy_world(&store, &copy, tell)) {
+        Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("no backup was made")),
+        copied => copied?,
+    };
+    let backup = open(&copy, Access::Maintain).map(|copy| copy.back_up(folder, keep));
+    remove(&copy).map_err(failed)?;
+    let backup = backup??;
+    Ok(Outcome::new(End::Well, as_json(&backup)))
+}
+
+fn remove(folder: &Path) -> io::Result<()> {
+    if folder.exists() { fs::remove_dir_all(folder) } else { Ok(()) }
 }
 
 /// Asks the process that has the world open for the backup, and waits for it; `None` if stopped.
@@ -73,7 +99,7 @@ fn is_open_elsewhere(world: &Path) -> bool {
 }
 
 pub fn restore(folder: &Path, world: &Path, number: Option<u32>, stop: &Stop) -> Result<Outcome> {
-    let backup = match restore_world(folder, number, world, stop) {
+    let backup = match restore_world(folder, number, storage::folder(world)?, stop) {
         Err(UpkeepError::Cancelled) => return Ok(Outcome::stopped("no world was made")),
         restored => restored?,
     };

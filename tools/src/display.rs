@@ -7,8 +7,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use terrane_objects::work::{Progress, Stop, Tell};
-use terrane_storage::StorageConfig;
-use terrane_storage::{Access, StoredDimension, WorldOpenError, WorldStore};
+use terrane_storage::{StoredDimension, WorldStore};
 
 /// The time between two lines without a terminal.
 const LINE_PERIOD: Duration = Duration::from_secs(5);
@@ -88,11 +87,6 @@ pub fn dimension(store: &WorldStore, name: &str) -> Result<StoredDimension> {
     let found = dimensions.into_iter().find(|dimension| dimension.name == name);
     let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     Ok(found.ok_or_else(|| format!("the world has no dimension {name:?}; it has {known}"))?)
-}
-
-/// Opens an existing world.
-pub fn open(world: &Path, access: Access) -> std::result::Result<WorldStore, WorldOpenError> {
-    WorldStore::open_existing(&StorageConfig::Path(world.to_path_buf()), access)
 }
 
 /// The size of a world on disk.

@@ -1,16 +1,18 @@
 //! Exporting a dimension, or a box of one, and importing it.
 
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
-use super::display::{open, with_progress};
+use super::display::with_progress;
 use super::outcome::{End, Failure, Outcome, Result, counted};
+use super::storage::{self, open};
 use serde_json::{Value, json};
 use std::fs;
+use std::sync::Arc;
 use terrane_objects::ObjectStoreError;
 use terrane_objects::work::Stop;
 use terrane_storage::upkeep::{
     ExportOptions, ImportOptions, Listed, LostObject, UpkeepError, export_file, import_world,
 };
-use terrane_storage::{Access, WorldOpenError};
+use terrane_storage::{Access, WorldOpenError, WorldStore};
 
 /// The hint for a damaged export or world.
 const LEAVE_DAMAGED: &str = "; --leave-damaged takes everything that is whole";
@@ -52,7 +54,13 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
         begins_anew: *anew,
     };
     let imported = with_progress("importing", "chunks", stop, |tell| match create {
-        true => import_world(file, world, &options, tell),
+        true => match storage::address(world) {
+            Some(address) => {
+                let store = storage::new_database(address)?;
+                WorldStore::from_store(Arc::new(store))?.import_dimension(file, &options, tell)
+            }
+            None => import_world(file, world, &options, tell),
+        },
         false => open(world, Access::Write)?.import_dimension(file, &options, tell),
     });
     let report = imported.map_err(|error| {

@@ -1,7 +1,7 @@
 //! Showing the contents of a world.
 
-use super::display::{folder_bytes, open};
 use super::outcome::{End, Outcome, Result};
+use super::storage::{self, open};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
@@ -10,10 +10,10 @@ use terrane_storage::upkeep::{StoredPlayer, WorldInfo};
 
 pub fn run(world: &Path) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
-    Ok(Outcome::new(End::Well, as_json(&store.info()?, folder_bytes(world))))
+    Ok(Outcome::new(End::Well, as_json(&store.info()?, storage::bytes(world))))
 }
 
-fn as_json(info: &WorldInfo, on_disk: u64) -> Value {
+fn as_json(info: &WorldInfo, on_disk: Option<u64>) -> Value {
     let families = info.families.iter().map(|(family, size)| {
         let (entries, bytes) = (size.map(|size| size.entries), size.map(|size| size.bytes));
         json!({ "name": family.name(), "entries": entries, "bytes": bytes, "purpose": family.purpose() })

@@ -1,8 +1,9 @@
 //! Showing one chunk or entity as text.
 
 use super::arguments::Inspected;
-use super::display::{dimension, open};
+use super::display::dimension;
 use super::outcome::{End, Outcome, Result};
+use super::storage::open;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;

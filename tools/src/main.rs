@@ -8,6 +8,7 @@
 //! | `main.rs` | exit codes |
 //! | `arguments.rs` | the command line |
 //! | `display.rs` | progress as a bar, or as lines |
+//! | `storage.rs` | worlds in folders and in databases |
 //! | `outcome.rs`, `figures.rs` | the output at the end |
 //! | `info.rs`, `inspect.rs`, `verify.rs`, `copy.rs`, `backup.rs`, `prune.rs`, `export.rs` | the commands |
 //! | `schematic.rs`, `schematic_world.rs` | showing schematics; importing and exporting them |
@@ -24,6 +25,7 @@ mod outcome;
 mod prune;
 mod schematic;
 mod schematic_world;
+mod storage;
 mod verify;
 
 use clap::Parser;

@@ -1,8 +1,9 @@
 //! Deleting everything outside a shape, and freeing space.
 
 use super::arguments::PruneArguments;
-use super::display::{SALVAGE, dimension, folder_bytes, open, with_progress};
+use super::display::{SALVAGE, dimension, with_progress};
 use super::outcome::{End, Failure, Outcome, Result};
+use super::storage::{self, open};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -18,7 +19,7 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     if !arguments.dry_run && !arguments.yes && !is_confirmed(&keep, name)? {
         return Err("nothing was deleted".into());
     }
-    let before = folder_bytes(&arguments.world);
+    let before = storage::bytes(&arguments.world);
     let access = if arguments.dry_run { Access::Read } else { Access::Write };
     let store = open(&arguments.world, access)?;
     let dimension = dimension(&store, name)?;
@@ -31,7 +32,7 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
         is_finished = compact_all(&store, stop)?.is_continue();
     }
     drop(store);
-    let after = folder_bytes(&arguments.world);
+    let after = storage::bytes(&arguments.world);
     let mut json = as_json(&report, &keep);
     (json["bytes_before"], json["bytes_after"]) = (before.into(), after.into());
     Ok(Outcome::new(End::of(is_finished, true), json)
@@ -39,11 +40,11 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
 }
 
 pub fn compact(world: &Path, stop: &Stop) -> Result<Outcome> {
-    let before = folder_bytes(world);
+    let before = storage::bytes(world);
     let store = open(world, Access::Maintain)?;
     let end = End::of(compact_all(&store, stop)?.is_continue(), true);
     drop(store);
-    let after = folder_bytes(world);
+    let after = storage::bytes(world);
     Ok(Outcome::new(end, json!({ "bytes_before": before, "bytes_after": after })))
 }
 

@@ -1,10 +1,11 @@
 //! Importing and exporting schematics.
 
 use super::arguments::{ExportArguments, ImportArguments};
-use super::display::{open, with_progress};
+use super::display::with_progress;
 use super::export::unfinished;
 use super::outcome::{End, Outcome, Result, counted};
 use super::schematic::refused;
+use super::storage::open;
 use serde_json::json;
 use std::fs::{self, File};
 use std::hash::Hasher;

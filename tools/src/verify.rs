@@ -1,7 +1,8 @@
 //! Checking the integrity of a world.
 
-use super::display::{open, with_progress};
+use super::display::with_progress;
 use super::outcome::{End, Outcome, Result, counted};
+use super::storage::open;
 use serde_json::{Value, json};
 use std::path::Path;
 use terrane_objects::work::Stop;

@@ -8,6 +8,8 @@ Tasks of bevy_terrane:
 
   cargo xtask demo [--] [ARGS]   Run the Jacksboro demo. Every argument goes to the demo:
                                  `cargo xtask demo --help` lists what it knows.
+                                 `--store postgres://..` keeps its world in PostgreSQL, and
+                                 `--postgres` starts a server for that first, in target/postgres.
   cargo xtask test               Run every check of the project, in this order:
                                    formatting        cargo fmt
                                    lints             cargo clippy, warnings denied, also with few features
@@ -25,7 +27,8 @@ Tasks of bevy_terrane:
   cargo xtask textures           Draw the textures of the blocks into src/render/textures and assets/textures.
                                  `--check` writes nothing, and names each file that differs.
 
-The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get).
+The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get),
+`test` and `demo --postgres` also PostgreSQL.
 
 Environment:
   CARGO_TARGET_DIR     where to build; by default ~/.cache/bevy_terrane/target

@@ -8,11 +8,26 @@ use std::process::{Command, ExitCode};
 /// The command that runs the demo.
 pub const RUN: [&str; 3] = ["run", "--example", "jacksboro"];
 
-/// Sets the machine up and runs the demo; the exit status is the demo's.
-pub fn run(arguments: Vec<OsString>) -> Result<ExitCode, String> {
-    setup::machine()?;
+/// The command that starts a PostgreSQL server for the demo, and then the command behind it.
+pub const WITH_SERVER: [&str; 5] = ["run", "--example", "postgres_server", "--features", "server"];
+/// The folder of that server.
+const SERVER: &str = "target/postgres";
+
+/// Sets the machine up and runs the demo; the exit status is the demo's. `--postgres` starts a PostgreSQL server for its world.
+pub fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
+    let has_server = arguments.iter().any(|argument| argument == "--postgres");
+    setup::machine(has_server)?;
     let cargo = Cargo::from_environment();
-    hand_over(cargo.command(&RUN).arg("--").args(arguments))
+    let has_store = arguments.iter().any(|argument| argument.to_str().is_some_and(|text| text.starts_with("--store")));
+    let features: &[&str] = if has_server || has_store { &["--features", "postgres"] } else { &[] };
+    if !has_server {
+        return hand_over(cargo.command(&RUN).args(features).arg("--").args(arguments));
+    }
+    arguments.retain(|argument| argument != "--postgres");
+    let demo = cargo.command(&RUN);
+    let mut command = cargo.command(&WITH_SERVER);
+    command.args(["--", SERVER]).arg(demo.get_program()).args(demo.get_args());
+    hand_over(command.args(features).arg("--").args(arguments).arg("--store"))
 }
 
 /// Replaces this process with cargo, which replaces itself with the demo. So Ctrl-C or `kill` reaches only the demo, and the

@@ -9,8 +9,9 @@ use needs::Need;
 use std::env;
 use std::process::Command;
 
-/// Ensures that all requirements other than Rust are installed: libclang, a C++ compiler, Vulkan, and for a window X11.
-pub fn machine() -> Result<(), String> {
+/// Ensures that all requirements other than Rust are installed: libclang, a C++ compiler, Vulkan, for a window X11, and for a
+/// database PostgreSQL.
+pub fn machine(database: bool) -> Result<(), String> {
     if env::var_os("XTASK_SKIP_SETUP").is_some_and(|value| value == "1") {
         return Ok(());
     }
@@ -18,14 +19,14 @@ pub fn machine() -> Result<(), String> {
         println!("Needed besides Rust: a C++ compiler, libclang (LIBCLANG_PATH) and a graphics driver.");
         return Ok(());
     }
-    let missing = needs::missing(&Machine::this());
+    let missing = needs::missing(&Machine::this(), database);
     if missing.is_empty() {
         return Ok(());
     }
     println!("Missing on this machine:\n{}", list(&missing));
     apt::install(&packages(&missing))?;
 
-    let still_missing = needs::missing(&Machine::this());
+    let still_missing = needs::missing(&Machine::this(), database);
     if still_missing.is_empty() {
         return Ok(());
     }

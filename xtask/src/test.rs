@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Sets the machine up and runs every check.
 pub fn run() -> Result<ExitCode, String> {
-    setup::machine()?;
+    setup::machine(true)?;
     setup::rust_components()?;
     let cargo = Cargo::from_environment();
     let start = Instant::now();
@@ -25,7 +25,8 @@ pub fn run() -> Result<ExitCode, String> {
         let name = if features.is_empty() { "no features" } else { features };
         step(&format!("Lints, {name}"), cargo.command(&check).args(["--", "-D", "warnings"]))?;
     }
-    let alone = ["terrane_objects", "terrane_storage", "terrane_world"].map(|name| format!("--package={name}"));
+    let alone = ["terrane_objects", "terrane_postgres", "terrane_storage", "terrane_world"]
+        .map(|name| format!("--package={name}"));
     let mut check = cargo.command(&["clippy", "--lib", "--no-default-features"]);
     step("Lints, crates without Bevy and RocksDB", check.args(alone).args(["--", "-D", "warnings"]))?;
     documentation::build(&cargo)?;
@@ -82,7 +83,7 @@ fn builds_after_the_tests() -> Result<BTreeSet<Vec<String>>, String> {
             builds.extend(builds_of(&text));
         }
     }
-    let others = [&demo::RUN[..], &["run", "--bin", "my_game"], &["run", "--bin", "far_server"]];
+    let others = [&demo::RUN[..], &demo::WITH_SERVER, &["run", "--bin", "my_game"], &["run", "--bin", "far_server"]];
     builds.extend(others.into_iter().filter_map(|command| build_of(command.iter().copied())));
     builds.insert(
         ["test", "--workspace", "--all-features", "--lib", "--test", "it", "--no-run"].map(str::to_owned).into(),

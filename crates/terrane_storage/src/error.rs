@@ -75,8 +75,12 @@ pub enum StoreError {
         /// The path of the store.
         path: PathBuf,
     },
-    /// The world has since been opened elsewhere, and the newer session owns it. This session can no longer save.
-    #[error("session {session} of the world {} has ended: it was opened again elsewhere; close it here", path.display())]
+    /// The world has since been opened elsewhere, and the newer session owns it, or another server of a shared world has
+    /// ended this one, whose incarnation this is. This session can no longer save.
+    #[error(
+        "session {session} of the world {} has ended: another process has opened it or taken it over; close it here",
+        path.display()
+    )]
     Superseded {
         /// The session that has ended.
         session: u64,
@@ -243,9 +247,7 @@ pub enum WorldOpenError {
         path: PathBuf,
     },
     /// The database cannot be used.
-    #[error(
-        "{source}; if the disk is sound, restore the world from a backup, or its readable data with `terrane salvage`"
-    )]
+    #[error("{source}{}", hint_for(path))]
     Database {
         /// The world's folder.
         path: PathBuf,
@@ -271,6 +273,14 @@ impl WorldOpenError {
             Self::Database { source, .. } => source.is_damage(),
             _ => false,
         }
+    }
+}
+
+/// What to do about a folder whose database cannot be used. Another store says it itself.
+fn hint_for(folder: &Path) -> &'static str {
+    match folder.exists() {
+        true => "; if the disk is sound, restore the world from a backup, or its readable data with `terrane salvage`",
+        false => "",
     }
 }
 
@@ -319,6 +329,14 @@ pub enum StoredItem {
     Days(DimensionId),
     /// The seed that the game gave to a dimension's generator.
     OwnSeed(DimensionId),
+    /// The number of the server that joined last.
+    LastServer,
+    /// A server of a shared world, by its incarnation.
+    Server(u64),
+    /// The owner of a plot.
+    Plot(DimensionId, TilePos),
+    /// The number of joins in a dimension.
+    Joins(DimensionId),
     /// A list of the registry, by its key.
     Registry(String),
     /// A key of unknown form.
@@ -347,6 +365,10 @@ impl fmt::Display for StoredItem {
             Self::Clock(dimension) => write!(f, "the clock of {dimension}"),
             Self::Days(dimension) => write!(f, "the time of day of {dimension}"),
             Self::OwnSeed(dimension) => write!(f, "the seed of {dimension}"),
+            Self::LastServer => f.write_str("the number of the last server"),
+            Self::Server(incarnation) => write!(f, "server {incarnation}"),
+            Self::Plot(dimension, plot) => write!(f, "the owner of plot {plot} of {dimension}"),
+            Self::Joins(dimension) => write!(f, "the number of joins in {dimension}"),
             Self::Registry(key) => write!(f, "the registry's list {key:?}"),
             Self::Key(family, key) => write!(f, "key {key:02x?} of {family}"),
         }

@@ -58,7 +58,17 @@ pub(super) const DAYS: &[u8] = b"days:";
 /// The seed that the game gave to a dimension's generator.
 pub(super) const OWN_SEED: &[u8] = b"seed:";
 
+/// The number of joins in a dimension of a shared world.
+pub(super) const JOINS: &[u8] = b"joins:";
+/// The owners of plots.
+pub(super) const PLOT: &[u8] = b"plot:";
+
+/// The key in `meta` of the number of the server that joined last.
+pub(super) const LAST_SERVER: &[u8] = b"last server";
+
 /// The prefixes of other keys.
+pub(super) const SERVER: &[u8] = b"server:";
+pub(super) const BEAT: &[u8] = b"beat:";
 pub(super) const COOLING: &[u8] = b"cooling:";
 pub(super) const DAMAGED: &[u8] = b"damaged:";
 pub(super) const PLAYER: &[u8] = b"player:";
@@ -174,6 +184,33 @@ pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
 
 pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     parse(TILE, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
+}
+
+/// The key of the owner of a plot, which is a tile.
+pub(super) fn plot_key(dimension: DimensionId, plot: TilePos) -> Vec<u8> {
+    key_at(PLOT, dimension, plot.x, plot.z)
+}
+
+pub(super) fn parse_plot_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
+    parse(PLOT, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
+}
+
+/// The key of a living server, by the number of its incarnation.
+pub(super) fn server_key(incarnation: u64) -> Vec<u8> {
+    [SERVER, &incarnation.to_be_bytes()].concat()
+}
+
+pub(super) fn parse_server_key(key: &[u8]) -> Option<u64> {
+    parse(SERVER, key, |key| Some(u64::from_be_bytes(key.array()?)))
+}
+
+/// The key of a server's heartbeat.
+pub(super) fn beat_key(incarnation: u64) -> Vec<u8> {
+    [BEAT, &incarnation.to_be_bytes()].concat()
+}
+
+pub(super) fn parse_beat_key(key: &[u8]) -> Option<u64> {
+    parse(BEAT, key, |key| Some(u64::from_be_bytes(key.array()?)))
 }
 
 pub(super) fn opacity_key(dimension: DimensionId, batch: BatchPos) -> Vec<u8> {

@@ -22,6 +22,7 @@ mod load;
 mod opacity;
 mod remove_dimension;
 mod save_batch;
+pub mod servers;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -33,7 +34,7 @@ pub use backends::conformance;
 pub use backends::memory::MemoryStore;
 #[cfg(feature = "rocksdb")]
 pub use backends::rocks::RocksStore;
-pub use backends::store::{Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, WriteBatch};
+pub use backends::store::{Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, Read, WriteBatch};
 pub use commit::CommitReport;
 #[doc(hidden)]
 pub use dimensions::DimensionNames;

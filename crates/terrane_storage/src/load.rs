@@ -1,8 +1,8 @@
 //! Loading from the world.
 
-use super::tiers::GroupReader;
+use super::tiers::{ChunkValues, Entries, GroupReader};
 use super::{
-    ChunkGroup, EntityRecord, Family, StoreError, StoredBlockTick, StoredItem, Tier, WorldStore, keys,
+    ChunkGroup, EntityRecord, Family, KeyValue, Read, StoreError, StoredBlockTick, StoredItem, Tier, WorldStore, keys,
     values::block_ticks,
 };
 use crate::block::BlockId;
@@ -16,6 +16,8 @@ use uuid::Uuid;
 
 /// Up to this number, groups are read one by one. In a taller range, stored groups are searched for first.
 const DIRECT_GROUPS: u64 = 64;
+/// The number of groups whose clusters are read at once if they are not hot. A cluster may have many megabytes.
+const READ_AHEAD: usize = 8;
 /// The number of entries of a long range that are read at a time.
 const PAGE: usize = 1024;
 
@@ -30,6 +32,14 @@ pub struct LoadedColumn {
     pub block_ticks: Vec<StoredBlockTick>,
     /// The light of its chunks without its neighbors. The store has none: light is computed.
     pub light: Option<ColumnLight>,
+}
+
+/// The parts of columns that a load includes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Chunks,
+    ChunksAndTicks,
+    All,
 }
 
 struct BatchLoad {
@@ -63,9 +73,7 @@ impl WorldStore {
         if load.loaded.is_empty() {
             return Ok(load.loaded);
         }
-        self.load_chunks(&mut load)?;
-        self.load_block_ticks(&mut load)?;
-        self.load_entities(&mut load)?;
+        self.load(&mut load, Contents::All)?;
         self.note_loaded(&load);
         Ok(load.loaded)
     }
@@ -80,7 +88,7 @@ impl WorldStore {
         chunk_heights: Range<i64>,
     ) -> Result<Vec<LoadedColumn>, StoreError> {
         let mut load = BatchLoad::new(dimension, batch, columns, chunk_heights);
-        self.load_chunks(&mut load)?;
+        self.load(&mut load, Contents::Chunks)?;
         Ok(load.loaded)
     }
 
@@ -100,8 +108,7 @@ impl WorldStore {
         for range in heights.ranges() {
             let mut load = BatchLoad::new(dimension, column.batch(), &[column], range);
             load.loaded = vec![part];
-            self.load_chunks(&mut load)?;
-            self.load_block_ticks(&mut load)?;
+            self.load(&mut load, Contents::ChunksAndTicks)?;
             self.note_loaded(&load);
             part = load.loaded.remove(0);
         }
@@ -138,20 +145,50 @@ impl WorldStore {
         Ok(records.map(|record| (record.id, (record.dimension, record.column()))).collect())
     }
 
-    /// Loads the chunks group by group. Each group is one range of keys, or a part of one value.
-    fn load_chunks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
-        if load.chunk_heights.is_empty() {
-            return Ok(());
-        }
+    /// Loads with two reads of the store: hot chunks, block ticks and place keys, then clusters and entities. In a tall
+    /// range of heights, stored groups are searched for first and read one by one.
+    fn load(&self, load: &mut BatchLoad, contents: Contents) -> Result<(), StoreError> {
         // A lookup without the lock could miss a group that moves between tiers meanwhile.
         let _resting = self.groups_at_rest();
-        let mut groups = GroupReader::new(self);
-        let (first, last) = (load.chunk_heights.start >> 2, (load.chunk_heights.end - 1) >> 2);
-        if last.abs_diff(first) < DIRECT_GROUPS {
-            return (first..=last).try_for_each(|group| self.load_group(load, group << 2, &mut groups));
+        let groups = load.direct_groups();
+        let has_ticks = contents != Contents::Chunks && !load.chunk_heights.is_empty();
+        let ticks = if has_ticks { load.rows(keys::block_ticks_range) } else { Vec::new() };
+        let places = if contents == Contents::All { load.rows(keys::place_range) } else { Vec::new() };
+        let chunks = groups.iter().map(|group| Read::Range(Family::Chunks, group.range(), usize::MAX));
+        let rows = ticks.iter().chain(&places).map(|range| Read::Range(Family::Meta, range.clone(), PAGE));
+        let mut found = self.read_apart(&chunks.chain(rows).collect::<Vec<_>>())?.into_iter();
+        let hot: Vec<(ChunkGroup, Entries)> = groups.into_iter().zip(found.by_ref()).collect();
+        let ticks: Vec<(Range<Vec<u8>>, Entries)> = ticks.into_iter().zip(found.by_ref()).collect();
+        let places = self.places(load, places.into_iter().zip(found))?;
+
+        let packed = hot.iter().filter(|(_, hot)| hot.as_ref().map_or(true, Vec::is_empty)).map(|(group, _)| *group);
+        let [warm, cold] = GroupReader::reads_ahead(packed.take(READ_AHEAD));
+        let entities = Read::Keys(Family::Entities, places.iter().map(|(id, _)| id.as_bytes().to_vec()).collect());
+        let mut found = self.read_apart(&[warm, cold, entities])?.into_iter();
+        let mut next = || found.next().unwrap_or(Ok(Vec::new()));
+        let (mut groups, mut others) = (GroupReader::ahead(self, next(), next()), GroupReader::new(self));
+        let mut left = READ_AHEAD;
+        for (group, hot) in hot {
+            let is_hot = hot.as_ref().is_ok_and(|hot| !hot.is_empty());
+            let groups = if is_hot || left > 0 { &mut groups } else { &mut others };
+            left -= usize::from(!is_hot && left > 0);
+            let values = groups.values_beside(group, hot, |chunk| load.index(chunk).is_some())?;
+            self.put_group(load, group, values)?;
         }
-        let (column, heights) = (load.batch.column(0), load.chunk_heights.clone());
-        self.visit_cubes(load.dimension, column, heights, 2, |bottom| self.load_group(load, bottom, &mut groups))
+        if load.is_tall() {
+            let mut groups = GroupReader::new(self);
+            let (column, heights) = (load.batch.column(0), load.chunk_heights.clone());
+            self.visit_cubes(load.dimension, column, heights, 2, |bottom| {
+                let group = ChunkGroup::of(load.dimension, column.chunk(bottom));
+                let values = groups.values(group, |chunk| load.index(chunk).is_some())?;
+                self.put_group(load, group, values)
+            })?;
+        }
+        for (range, page) in ticks {
+            self.put_block_ticks(load, range, page?)?;
+        }
+        load.loaded.iter_mut().for_each(|stored| stored.block_ticks.sort_unstable());
+        self.put_entities(load, places, next())
     }
 
     /// Calls `visit` with the lowest chunk height of each aligned cube of 2^`smallest` chunks a side that contains a
@@ -198,10 +235,13 @@ impl WorldStore {
         Ok(())
     }
 
-    /// Loads the group of chunks whose lowest chunk height is `bottom`.
-    fn load_group(&self, load: &mut BatchLoad, bottom: i64, groups: &mut GroupReader) -> Result<(), StoreError> {
-        let group = ChunkGroup::of(load.dimension, load.batch.column(0).chunk(bottom));
-        let (tier, values) = groups.values(group, |chunk| load.index(chunk).is_some())?;
+    /// Puts the stored chunks of a group into their columns.
+    fn put_group(
+        &self,
+        load: &mut BatchLoad,
+        group: ChunkGroup,
+        (tier, values): (Option<Tier>, ChunkValues),
+    ) -> Result<(), StoreError> {
         load.found.extend(tier.map(|_| group));
         load.packed.extend(tier.filter(|tier| *tier != Tier::Hot).map(|_| group));
         if values.is_empty() {
@@ -217,25 +257,22 @@ impl WorldStore {
         Ok(())
     }
 
-    fn load_block_ticks(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
-        if load.chunk_heights.is_empty() {
-            return Ok(());
-        }
-        for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
-            let (first, last) = (run[0], run[run.len() - 1]);
-            let range = keys::block_ticks_range(load.dimension, first.x, first.z, last.z);
-            self.scan_meta(range, |key, value| {
-                let (dimension, pos) = self.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
-                if !load.chunk_heights.contains(&pos.y) {
-                    return Ok(());
-                }
-                let Some(stored) = load.column(pos.column()) else { return Ok(()) };
-                stored.block_ticks.extend(self.block_ticks(dimension, pos, value)?);
-                Ok(())
-            })?;
-        }
-        load.loaded.iter_mut().for_each(|stored| stored.block_ticks.sort_unstable());
-        Ok(())
+    /// Puts the block ticks of a row into their columns. `page` is the beginning of its range.
+    fn put_block_ticks(
+        &self,
+        load: &mut BatchLoad,
+        range: Range<Vec<u8>>,
+        page: Vec<KeyValue>,
+    ) -> Result<(), StoreError> {
+        self.visit_meta(range, page, |key, value| {
+            let (dimension, pos) = self.parsed(Family::Meta, key, keys::parse_block_ticks_key)?;
+            if !load.chunk_heights.contains(&pos.y) {
+                return Ok(());
+            }
+            let Some(stored) = load.column(pos.column()) else { return Ok(()) };
+            stored.block_ticks.extend(self.block_ticks(dimension, pos, value)?);
+            Ok(())
+        })
     }
 
     pub(super) fn block_ticks(
@@ -247,20 +284,48 @@ impl WorldStore {
         self.open_as(value, StoredItem::BlockTicks(dimension, pos), |payload| block_ticks::decode(pos, payload))
     }
 
-    /// Loads the entities. Place keys lead to them, and their records decide.
-    fn load_entities(&self, load: &mut BatchLoad) -> Result<(), StoreError> {
-        for run in load.wanted().chunk_by(|a, b| a.x == b.x) {
-            let (first, last) = (run[0], run[run.len() - 1]);
-            let found = self.list_meta(keys::place_range(load.dimension, first.x, first.z, last.z), |key, _| {
+    /// The entities that may be in the wanted columns, by the pages of place keys that begin these ranges.
+    fn places(
+        &self,
+        load: &mut BatchLoad,
+        rows: impl Iterator<Item = (Range<Vec<u8>>, Entries)>,
+    ) -> Result<Vec<(Uuid, ColumnPos)>, StoreError> {
+        let mut places = Vec::new();
+        for (range, page) in rows {
+            self.visit_meta(range, page?, |key, _| {
                 let (_, column, id) = self.parsed(Family::Meta, key, keys::parse_place_key)?;
-                Ok(run.contains(&column).then_some((id, column)))
+                places.extend(load.column(column).map(|_| (id, column)));
+                Ok(())
             })?;
-            let (ids, places): (Vec<Uuid>, Vec<ColumnPos>) = found.into_iter().unzip();
-            for (place, entity) in places.into_iter().zip(self.entity_records(&ids)?) {
-                let here = entity.filter(|entity| entity.dimension == load.dimension && entity.column() == place);
-                if let (Some(entity), Some(stored)) = (here, load.column(place)) {
-                    stored.entities.push(entity);
-                }
+        }
+        Ok(places)
+    }
+
+    /// Puts entities into the columns of their places if their records agree.
+    fn put_entities(
+        &self,
+        load: &mut BatchLoad,
+        places: Vec<(Uuid, ColumnPos)>,
+        found: Entries,
+    ) -> Result<(), StoreError> {
+        let ids = places.iter().map(|(id, _)| *id).collect::<Vec<_>>();
+        let records = match found {
+            Ok(found) => {
+                let record = |(key, value): KeyValue| {
+                    let id = self.parsed(Family::Entities, &key, keys::parse_entity_key)?;
+                    self.entity_record(id, &value).map(Some)
+                };
+                found.into_iter().map(record).collect()
+            }
+            // The error names the damaged one.
+            Err(_) => self.entity_records(&ids),
+        };
+        let records: BTreeMap<Uuid, EntityRecord> =
+            records?.into_iter().flatten().map(|record| (record.id, record)).collect();
+        for (id, place) in places {
+            let here = records.get(&id).filter(|entity| entity.dimension == load.dimension && entity.column() == place);
+            if let (Some(entity), Some(stored)) = (here, load.column(place)) {
+                stored.entities.push(entity.clone());
             }
         }
         Ok(())
@@ -301,16 +366,27 @@ impl WorldStore {
     /// Visits every entry of a range of `meta` page by page, to limit the memory for long ranges.
     pub(super) fn scan_meta(
         &self,
+        range: Range<Vec<u8>>,
+        visit: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let page = self.store.scan(Family::Meta, &range.start..&range.end, PAGE)?;
+        self.visit_meta(range, page, visit)
+    }
+
+    /// Visits every entry of a range of `meta` whose first page was read already.
+    fn visit_meta(
+        &self,
         mut range: Range<Vec<u8>>,
+        mut page: Vec<KeyValue>,
         mut visit: impl FnMut(&[u8], &[u8]) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
         loop {
-            let page = self.store.scan(Family::Meta, &range.start..&range.end, PAGE)?;
             page.iter().try_for_each(|(key, value)| visit(key, value))?;
             match page.last() {
                 Some((key, _)) if page.len() == PAGE => range.start = keys::after(key),
                 _ => return Ok(()),
             }
+            page = self.store.scan(Family::Meta, &range.start..&range.end, PAGE)?;
         }
     }
 
@@ -368,11 +444,26 @@ impl BatchLoad {
         load
     }
 
-    /// The requested columns, by x and z.
-    fn wanted(&self) -> Vec<ColumnPos> {
+    /// The groups of the range of heights if they are few enough to be read without a search.
+    fn direct_groups(&self) -> Vec<ChunkGroup> {
+        if self.chunk_heights.is_empty() || self.is_tall() {
+            return Vec::new();
+        }
+        let heights = self.chunk_heights.start >> 2..=(self.chunk_heights.end - 1) >> 2;
+        heights.map(|height| ChunkGroup::of(self.dimension, self.batch.column(0).chunk(height << 2))).collect()
+    }
+
+    fn is_tall(&self) -> bool {
+        let Range { start, end } = self.chunk_heights;
+        start < end && (start >> 2).abs_diff((end - 1) >> 2) >= DIRECT_GROUPS
+    }
+
+    /// The range of keys of the requested columns of each x.
+    fn rows(&self, range_of: fn(DimensionId, i64, i64, i64) -> Range<Vec<u8>>) -> Vec<Range<Vec<u8>>> {
         let mut wanted: Vec<ColumnPos> = self.loaded.iter().map(|stored| stored.column.pos()).collect();
         wanted.sort_unstable();
-        wanted
+        let rows = wanted.chunk_by(|a, b| a.x == b.x);
+        rows.map(|row| range_of(self.dimension, row[0].x, row[0].z, row[row.len() - 1].z)).collect()
     }
 
     /// The index of the chunk's column, if the chunk is requested.

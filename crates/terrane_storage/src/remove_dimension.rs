@@ -82,7 +82,7 @@ impl WorldStore {
         }
         let mut writes = WriteBatch::default();
         writes.delete(Family::Meta, keys::dimension_key(name));
-        for kind in [keys::REMOVAL, keys::SPARSE, keys::CLOCK, keys::DAYS, keys::OWN_SEED] {
+        for kind in [keys::REMOVAL, keys::SPARSE, keys::CLOCK, keys::DAYS, keys::OWN_SEED, keys::JOINS] {
             writes.delete(Family::Meta, keys::key_of_dimension(kind, dimension));
         }
         self.write(writes, Durability::Sync)?;

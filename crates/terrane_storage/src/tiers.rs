@@ -13,7 +13,9 @@ mod removal;
 mod tests;
 pub(super) mod tier;
 
-use super::{ChunkGroup, Durability, Family, KeyValue, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys};
+use super::{
+    ChunkGroup, Durability, Family, KeyValue, Read, StoreError, StoredItem, Tier, WorldStore, WriteBatch, keys,
+};
 use crate::chunk::format::cluster::cluster_place;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use chunk_group::GROUP_VOLUME;
@@ -60,47 +62,87 @@ impl TierMoves {
 pub(super) type PackedGroup = (Tier, Part<'static>);
 pub(super) type ChunkValues = Vec<(ChunkPos, Vec<u8>)>;
 
+/// The entries that a read found, or the damage that prevented it.
+pub(super) type Entries = Result<Vec<KeyValue>, StoreError>;
+
 /// Reads groups from any tier. It keeps the last cold cube that it read, because the next group is usually in it too.
 /// So it must be dropped before the lock that keeps groups from moving.
 pub(super) struct GroupReader<'a> {
     world: &'a WorldStore,
+    /// The clusters that were read ahead, by key; `None` if each is read when it is needed.
+    warm: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
+    cold: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
     cube: Option<([u8; keys::CHUNK_KEY_LENGTH], Option<Vec<u8>>)>,
 }
 
 impl<'a> GroupReader<'a> {
     pub fn new(world: &'a WorldStore) -> Self {
-        Self { world, cube: None }
+        Self { world, warm: None, cold: None, cube: None }
+    }
+
+    /// A reader for groups whose clusters [were read ahead](Self::reads_ahead). Clusters of a tier in which that read
+    /// found damage are read one by one.
+    pub fn ahead(world: &'a WorldStore, warm: Entries, cold: Entries) -> Self {
+        let by_key = |clusters: Entries| clusters.ok().map(|clusters| clusters.into_iter().collect());
+        Self { warm: by_key(warm), cold: by_key(cold), ..Self::new(world) }
+    }
+
+    /// The reads of all warm and cold clusters that these groups may be in.
+    pub fn reads_ahead(groups: impl Iterator<Item = ChunkGroup> + Clone) -> [Read; 2] {
+        let warm = groups.clone().map(|group| group.key().to_vec()).collect();
+        let cubes: BTreeSet<_> = groups.map(|group| group.cube_key().to_vec()).collect();
+        [Read::Keys(Family::WarmChunks, warm), Read::Keys(Family::ColdChunks, cubes.into_iter().collect())]
     }
 
     /// The group, if it is warm or cold.
     pub fn find(&mut self, group: ChunkGroup) -> Result<Option<PackedGroup>, StoreError> {
-        let warm = self.world.find_warm(group)?;
+        let warm = match &self.warm {
+            Some(ahead) => match ahead.get(&group.key()[..]) {
+                Some(value) => self.world.packed_group(group, Tier::Warm, value)?,
+                None => None,
+            },
+            None => self.world.find_warm(group)?,
+        };
         if warm.is_some() {
             return Ok(warm);
         }
         let key = group.cube_key();
-        if self.cube.as_ref().is_none_or(|(cube, _)| *cube != key) {
-            self.cube = Some((key, self.world.store.get(Family::ColdChunks, &key)?));
-        }
-        match &self.cube {
-            Some((_, Some(value))) => self.world.packed_group(group, Tier::Cold, value),
-            _ => Ok(None),
-        }
+        let value = match &self.cold {
+            Some(ahead) => ahead.get(&key[..]),
+            None => {
+                if self.cube.as_ref().is_none_or(|(cube, _)| *cube != key) {
+                    self.cube = Some((key, self.world.store.get(Family::ColdChunks, &key)?));
+                }
+                self.cube.as_ref().and_then(|(_, value)| value.as_ref())
+            }
+        };
+        value.map_or(Ok(None), |value| self.world.packed_group(group, Tier::Cold, value))
     }
 
-    /// The tier of a group, if any of it is stored, and its wanted chunks. If a wanted chunk of a hot group cannot be
-    /// read, the error names it.
+    /// The same as [`values_beside`](Self::values_beside), and reads the group's hot chunks.
     pub fn values(
         &mut self,
         group: ChunkGroup,
         is_wanted: impl Fn(ChunkPos) -> bool,
     ) -> Result<(Option<Tier>, ChunkValues), StoreError> {
-        let (world, range) = (self.world, group.range());
-        let hot = match world.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX) {
-            // A damaged value may be a remnant of deleted keys.
-            Err(StoreError::Damaged { .. }) => None,
-            hot => Some(hot?),
+        let range = group.range();
+        let hot = match self.world.store.scan(Family::Chunks, &range.start..&range.end, usize::MAX) {
+            Err(error @ StoreError::Damaged { .. }) => Err(error),
+            hot => Ok(hot?),
         };
+        self.values_beside(group, hot, is_wanted)
+    }
+
+    /// The tier of a group, if any of it is stored, and its wanted chunks. `hot` are the entries of its
+    /// [range](ChunkGroup::range). If a wanted chunk of a hot group cannot be read, the error names it.
+    pub fn values_beside(
+        &mut self,
+        group: ChunkGroup,
+        hot: Entries,
+        is_wanted: impl Fn(ChunkPos) -> bool,
+    ) -> Result<(Option<Tier>, ChunkValues), StoreError> {
+        // A damaged value may be a remnant of deleted keys.
+        let (world, hot) = (self.world, hot.ok());
         if hot.as_ref().is_none_or(Vec::is_empty)
             && let Some((tier, values)) = self.packed_values(group, &is_wanted)?
         {

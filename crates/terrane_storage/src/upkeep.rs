@@ -31,7 +31,7 @@ mod tests;
 #[doc(hidden)]
 pub use backup_request::FoundRequest;
 pub use backup_request::{BackupProgress, BackupRequest};
-pub use copy::copy_store;
+pub use copy::{copy_store, copy_world_into};
 pub use error::UpkeepError;
 pub use exports::{
     EXPORT_SIGNATURE, ExistingGround, ExportOptions, ExportReport, ImportOptions, ImportReport, LostObject, export_file,

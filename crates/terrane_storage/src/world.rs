@@ -16,8 +16,8 @@ use super::upkeep::FoundRequest;
 use super::values::blocks::KnownBlocks;
 use super::values::header::{FORMAT, Header};
 use super::{
-    Durability, Family, FamilySize, KeyValueStore, MemoryStore, StoreError, StoredItem, WorldOpenError, WriteBatch,
-    keys, values::record,
+    Durability, Family, FamilySize, KeyValueStore, MemoryStore, Read, StoreError, StoredItem, WorldOpenError,
+    WriteBatch, keys, values::record,
 };
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -156,7 +156,10 @@ impl WorldStore {
                 }
                 Some(Ok(header)) => world.header = header,
                 Some(Err(reason)) => return Err(damaged(world.corrupt(StoredItem::Header, reason))),
-                None if may_create => {}
+                // Data without a header is a damaged world or an unfinished copy.
+                None if may_create && world.is_empty().map_err(damaged)? => {}
+                // Another process may have created the world just now.
+                None if may_create && attempt == 1 => continue,
                 None => return Err(damaged(world.corrupt(StoredItem::Header, "it is missing"))),
             }
             world.header.sessions = world.header.sessions.saturating_add(1);
@@ -180,6 +183,13 @@ impl WorldStore {
         world.resume_play_time().map_err(damaged)?;
         world.read_names().map_err(damaged)?;
         Ok(world)
+    }
+
+    /// Returns `true` if nothing is stored.
+    fn is_empty(&self) -> Result<bool, StoreError> {
+        let all = || keys::range_of(b"");
+        let reads = Family::ALL.map(|family| Read::Range(family, all(), 1));
+        Ok(self.store.read(&reads)?.iter().all(Vec::is_empty))
     }
 
     /// The world's folder, if it is on disk.

@@ -76,6 +76,12 @@ impl Machine {
             .any(|directory| holds(&self.place(directory), |name| Path::new(name).extension() == Some("json".as_ref())))
     }
 
+    /// Returns `true` if the programs of a PostgreSQL server are installed.
+    pub fn has_postgres(&self) -> bool {
+        let packaged = entries(&self.place(Path::new("/usr/lib/postgresql")));
+        self.has_program("initdb") || packaged.iter().any(|version| version.join("bin/initdb").is_file())
+    }
+
     fn value(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }

@@ -55,10 +55,19 @@ const fn window(purpose: &'static str, package: &'static str, found: fn(&Machine
     Need { purpose, package, window: true, found }
 }
 
-/// The missing requirements of this machine.
-pub fn missing(machine: &Machine) -> Vec<&'static Need> {
+/// For worlds in a database. Its package also brings `openssl`, which the tests use.
+const DATABASE: Need = Need {
+    purpose: "PostgreSQL, for worlds in a database",
+    package: "postgresql",
+    window: false,
+    found: Machine::has_postgres,
+};
+
+/// The missing requirements of this machine, with those of a database if `database` is `true`.
+pub fn missing(machine: &Machine, database: bool) -> Vec<&'static Need> {
     let display = machine.is_set("DISPLAY") || machine.is_set("WAYLAND_DISPLAY");
-    NEEDS.iter().filter(|need| (display || !need.window) && !(need.found)(machine)).collect()
+    let needs = NEEDS.iter().filter(|need| display || !need.window).chain(database.then_some(&DATABASE));
+    needs.filter(|need| !(need.found)(machine)).collect()
 }
 
 #[cfg(test)]
@@ -70,13 +79,20 @@ mod tests {
     const WINDOW: [&str; 6] = ["libx11-6", "libx11-xcb1", "libxcursor1", "libxi6", "libxrandr2", "libxkbcommon-x11-0"];
 
     fn wanted(tree: &Tree, variables: &[(&str, &str)]) -> Vec<&'static str> {
-        crate::setup::packages(&missing(&tree.machine(variables)))
+        crate::setup::packages(&missing(&tree.machine(variables), false))
     }
 
     /// Promise, features: `cargo xtask` installs a C++ compiler and `libclang`.
     #[test]
     fn a_bare_machine_wants_everything_but_a_window() {
         assert_eq!(wanted(&Tree::new(&[]), &[]), ALWAYS);
+    }
+
+    #[test]
+    fn a_database_is_wanted_only_where_it_is_used() {
+        let packages = |tree: &Tree| crate::setup::packages(&missing(&tree.machine(&[]), true));
+        assert_eq!(packages(&Tree::new(&[])), [&ALWAYS[..], &["postgresql"]].concat());
+        assert_eq!(packages(&Tree::new(&["/usr/lib/postgresql/15/bin/initdb"])), ALWAYS);
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub struct Violation {
 /// # Errors
 /// The first broken rule. Any error of the store itself breaks the rule that is being checked.
 pub fn check<S: KeyValueStore>(mut new_store: impl FnMut() -> S) -> Result<(), Violation> {
-    let rules: [(&'static str, fn(&S) -> Outcome); 13] = [
+    let rules: [(&'static str, fn(&S) -> Outcome); 14] = [
         ("an empty store has nothing in it", rules::an_empty_store_has_nothing_in_it),
         ("families are apart", rules::families_are_apart),
         ("any bytes are keys and values", rules::any_bytes_are_keys_and_values),
@@ -90,6 +90,7 @@ pub fn check<S: KeyValueStore>(mut new_store: impl FnMut() -> S) -> Result<(), V
         ("several keys are read in their order", rules::several_keys_are_read_in_their_order),
         ("scans are ascending, half-open and limited", rules::scans_are_ascending_half_open_and_limited),
         ("a scan goes on behind its last key", rules::a_scan_goes_on_behind_its_last_key),
+        ("a batch of reads answers each of them", rules::a_batch_of_reads_answers_each),
         ("a page ends after so many entries or bytes", rules::a_page_ends_after_so_many_entries_or_bytes),
         ("the later change of a key counts", rules::the_later_change_of_a_key_counts),
         ("a batch whose precondition fails changes nothing", rules::a_failed_precondition_changes_nothing),

@@ -47,11 +47,27 @@ pub trait KeyValueStore: Send + Sync {
         Ok(page)
     }
 
+    /// The entries that each of `reads` asks for, in the order of `reads`. A store at the other end of a network should
+    /// answer in one round trip.
+    fn read(&self, reads: &[Read]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
+        let found = reads.iter().map(|read| match read {
+            Read::Range(family, range, limit) => self.scan(*family, &range.start..&range.end, *limit),
+            Read::Keys(family, keys) => {
+                let values = self.multi_get(*family, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+                Ok(keys.iter().zip(values).filter_map(|(key, value)| Some((key.clone(), value?))).collect())
+            }
+        });
+        found.collect()
+    }
+
     /// Writes the whole batch atomically, across all families.
     ///
     /// # Errors
     /// [`StoreError::PreconditionFailed`] if one of the batch's [preconditions](WriteBatch::require) does not hold. The
     /// batch is then not written. No other write happens between the check and the write.
+    ///
+    /// After any other error, the batch may have been written, or may be written until the next write returns, and never
+    /// after that.
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError>;
 
     /// Makes all earlier writes survive a loss of power.
@@ -100,6 +116,15 @@ pub trait KeyValueStore: Send + Sync {
         let reason = "this kind of store makes no backups; copy it instead";
         Err(StoreError::backend("back up", None, self.path(), reason))
     }
+}
+
+/// A part of a batch of [reads](KeyValueStore::read).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// The entries under these keys, in the order of the keys. Keys without an entry are left out.
+    Keys(Family, Vec<Vec<u8>>),
+    /// The first entries of a range of keys, in ascending order, and at most this many.
+    Range(Family, Range<Vec<u8>>, usize),
 }
 
 /// The number of entries read at a time if the sizes of values are unknown in advance.

@@ -8,7 +8,7 @@ use crate::tiers::cluster::{self, Part};
 use crate::values::blocks::KnownBlocks;
 use crate::values::stored_graph::{self, Masks};
 use crate::walk::all_keys;
-use crate::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, tiers::heat};
+use crate::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, servers, tiers::heat};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -216,6 +216,8 @@ impl<'a> Checker<'a> {
             if !heat::is_record(value) {
                 return Err(world.corrupt(StoredItem::Key(Family::Meta, key.to_vec()), "it is not a record of heat"));
             }
+        } else if let Some(checked) = servers::check(&*world.store, key, value) {
+            checked?;
         } else if !says_all_by_itself(key) {
             world.check_single(key, value)?;
         }

@@ -1,7 +1,7 @@
 //! The rules that one thread can check.
 
 use super::{Outcome, contents, expect, put};
-use crate::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
+use crate::{Durability, Family, KeyValueStore, Read, StoreError, WriteBatch};
 
 pub(super) fn an_empty_store_has_nothing_in_it<S: KeyValueStore>(store: &S) -> Outcome {
     for family in Family::ALL {
@@ -61,6 +61,31 @@ pub(super) fn several_keys_are_read_in_their_order<S: KeyValueStore>(store: &S) 
     let expected = [Some("2"), None, Some("0"), Some("1"), Some("2"), None];
     expect("reading six", found, expected.map(|value| value.map(|value| value.into())).to_vec())?;
     expect("reading none", store.multi_get(Family::Chunks, &[])?, Vec::new())
+}
+
+pub(super) fn a_batch_of_reads_answers_each<S: KeyValueStore>(store: &S) -> Outcome {
+    put(store, &[(Family::Chunks, b"a", b"1"), (Family::Chunks, b"b", b"2"), (Family::Chunks, b"c", b"3")])?;
+    put(store, &[(Family::Meta, b"b", b"elsewhere"), (Family::Registry, b"", b"")])?;
+    let keys = |family, keys: &[&str]| Read::Keys(family, keys.iter().map(|key| key.as_bytes().to_vec()).collect());
+    let range = |family, start: &str, end: &str, limit| Read::Range(family, start.into()..end.into(), limit);
+    let cases: [(Read, &[(&str, &str)]); 11] = [
+        (keys(Family::Chunks, &["c", "x", "a", "", "c"]), &[("c", "3"), ("a", "1"), ("c", "3")]),
+        (range(Family::Chunks, "b", "d", 9), &[("b", "2"), ("c", "3")]),
+        (keys(Family::Meta, &["b"]), &[("b", "elsewhere")]),
+        (keys(Family::Meta, &["a"]), &[]),
+        (keys(Family::Registry, &[""]), &[("", "")]),
+        (keys(Family::Registry, &[]), &[]),
+        (range(Family::Chunks, "", "z", 2), &[("a", "1"), ("b", "2")]),
+        (range(Family::Chunks, "", "z", usize::MAX), &[("a", "1"), ("b", "2"), ("c", "3")]),
+        (range(Family::Chunks, "", "z", 0), &[]),
+        (range(Family::Chunks, "c", "a", 9), &[]),
+        (range(Family::Meta, "a", "b", 9), &[]),
+    ];
+    let (reads, expected): (Vec<Read>, Vec<_>) = cases.into_iter().unzip();
+    let owned = |(key, value): &(&str, &str)| (key.as_bytes().to_vec(), value.as_bytes().to_vec());
+    let expected: Vec<Vec<_>> = expected.into_iter().map(|found| found.iter().map(owned).collect()).collect();
+    expect("reading all of it at once", store.read(&reads)?, expected)?;
+    expect("a batch of no reads", store.read(&[])?, Vec::new())
 }
 
 const ORDER: [&[u8]; 9] = [&[], &[0], &[0, 1], &[1], &[1, 0], &[0x7f], &[0x80], &[0xff], &[0xff, 0xff]];

@@ -1,7 +1,7 @@
 //! Each rule finds the store that breaks it.
 
 use super::*;
-use crate::{Entry, MemoryStore, StoreError};
+use crate::{Entry, MemoryStore, Read, StoreError};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
@@ -33,6 +33,7 @@ enum Defect {
     ScanDescends,
     ScanSortsBytesAsSigned,
     ReadsSorted,
+    AnswersReadsBackwards,
     LeavesOutAbsent,
     CutsLargeValues,
     CutsLongKeys,
@@ -125,6 +126,14 @@ impl KeyValueStore for Broken {
         Ok(found)
     }
 
+    fn read(&self, reads: &[Read]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
+        let mut found = MemoryStore::read(&self.memory, reads)?;
+        if matches!(self.defect, Defect::AnswersReadsBackwards) {
+            found.reverse();
+        }
+        Ok(found)
+    }
+
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         let mut required = batch.preconditions().to_vec();
         let mut changes = batch.into_changes();
@@ -211,6 +220,7 @@ fn every_defect_is_found_by_the_rule_that_it_breaks() {
         (ScanDescends, "values of megabytes come back"),
         (ScanSortsBytesAsSigned, "scans are ascending, half-open and limited"),
         (ReadsSorted, "several keys are read in their order"),
+        (AnswersReadsBackwards, "a batch of reads answers each of them"),
         (LeavesOutAbsent, "several keys are read in their order"),
         (CutsLargeValues, "values of megabytes come back"),
         (CutsLongKeys, "families are apart"),

@@ -107,7 +107,7 @@ fn a_process_that_lost_the_world_to_another_can_no_longer_write() {
     for write in writes {
         let error = write().unwrap_err();
         assert!(matches!(error, StoreError::Superseded { session: 1, .. }), "{error}");
-        assert!(error.to_string().contains("opened again elsewhere"), "{error}");
+        assert!(error.to_string().contains("another process has opened it"), "{error}");
     }
     assert!(store.contents() == before);
     // The newer session can still write, and the older one can still read.

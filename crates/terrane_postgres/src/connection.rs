@@ -1,0 +1,242 @@
+//! One connection, and attempts to have one.
+
+use crate::address::Address;
+use crate::failure::{Failure, Kind};
+use crate::schema::IN_USE;
+use crate::tls;
+use futures_util::TryStreamExt;
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::pin;
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime::{self, Runtime};
+use tokio::time::timeout;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+/// The longest time for connecting to one host.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// The pause before the second attempt of an operation; later pauses double.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The database of one world, and how to reach it.
+pub(crate) struct Database {
+    pub address: Address,
+    /// How long an operation waits for the database.
+    pub patience: Duration,
+    role: Role,
+    /// `true` after the world was opened. Connections from then on replace lost ones.
+    pub is_open: bool,
+    tls: MakeRustlsConnect,
+}
+
+/// The purpose of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Reads of a store that also writes.
+    Read,
+    /// Reads that all see the state of the world at the first of them.
+    Snapshot,
+    /// Writes beside other stores.
+    Share,
+    /// Writes while no other store can write.
+    Alone,
+}
+
+impl Role {
+    /// Statements at the beginning of a session. The locks last as long as the session, and no commit waits for them.
+    fn begin(self, world: &str, is_open: bool) -> String {
+        let lock = |function, code, message| {
+            format!(
+                "DO $$ BEGIN
+                    IF NOT {function}(hashtextextended('bevy_terrane is open: {world}', 0)) THEN
+                        RAISE EXCEPTION '{message}' USING ERRCODE = '{code}';
+                    END IF;
+                END $$"
+            )
+        };
+        match self {
+            Self::Read => String::new(),
+            Self::Snapshot => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY".into(),
+            Self::Share => {
+                lock("pg_try_advisory_lock_shared", "55P03", "a tool is changing the world; try again later")
+            }
+            Self::Alone => lock(
+                "pg_try_advisory_lock",
+                // The lost session of this store may hold the lock for some seconds.
+                if is_open { "55P03" } else { IN_USE },
+                "the world is open in a game or another tool; close it there first",
+            ),
+        }
+    }
+}
+
+/// The values of a statement's parameters.
+pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
+
+impl Database {
+    pub fn new(address: Address, patience: Duration, role: Role) -> Result<Self, String> {
+        let tls = tls::connector(&address)?;
+        Ok(Self { address, patience, role, is_open: false, tls })
+    }
+
+    /// The same database for another purpose.
+    pub fn with_role(&self, role: Role) -> Self {
+        Self {
+            address: self.address.clone(),
+            patience: self.patience,
+            role,
+            is_open: self.is_open,
+            tls: self.tls.clone(),
+        }
+    }
+
+    /// Runs `act` on the connection in `slot`, or on a new one if the slot is empty. Repeats this until the deadline if
+    /// the failure may pass. `act` also gets the time that it may wait for an answer. A broken connection is dropped.
+    pub fn persist<T>(
+        &self,
+        slot: &mut Option<Connection>,
+        deadline: Instant,
+        mut act: impl FnMut(&mut Connection, Duration) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let (mut pause, mut earlier) = (FIRST_PAUSE, None);
+        loop {
+            let wait = deadline.saturating_duration_since(Instant::now());
+            let done = match slot {
+                Some(connection) => act(connection, wait),
+                // Another connection would see another state of the world.
+                None if self.is_snapshot() => Err(Failure::new(
+                    Kind::Refused,
+                    "the connection was lost, and with it the state of the world that was read",
+                )),
+                None => self.connect(wait).and_then(|connection| act(slot.insert(connection), wait)),
+            };
+            // After an error, a transaction answers nothing more.
+            slot.take_if(|connection| connection.is_broken || done.is_err() && self.is_snapshot());
+            match done {
+                Err(failure) if failure.may_pass() && !self.is_snapshot() && Instant::now() < deadline => {
+                    thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+                    pause = (2 * pause).min(LONGEST_PAUSE);
+                    earlier = Some(failure.after(earlier));
+                }
+                done => return done.map_err(|failure| failure.after(earlier)),
+            }
+        }
+    }
+
+    /// Returns `true` if the open world is read in one transaction.
+    fn is_snapshot(&self) -> bool {
+        self.is_open && self.role == Role::Snapshot
+    }
+
+    /// Connects to the first host that is willing.
+    fn connect(&self, wait: Duration) -> Result<Connection, Failure> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::new(Kind::Refused, error.to_string()))?;
+        let mut failed = None;
+        for host in &self.address.hosts {
+            let connected = runtime.block_on(within(wait.min(CONNECTING), async {
+                let connected = host.connect(self.tls.clone()).await;
+                let (client, driver) = connected.map_err(|error| Failure::of_connecting(&error))?;
+                tokio::spawn(driver);
+                client.batch_execute(&self.session()).await?;
+                client.batch_execute(&self.role.begin(&self.address.world, self.is_open)).await?;
+                Ok(client)
+            }));
+            match connected {
+                Ok(client) => return Ok(Connection { client, runtime, prepared: HashMap::new(), is_broken: false }),
+                // A wrong password counts more than a host that cannot be reached.
+                Err(failure) => {
+                    failed = failed.filter(|earlier: &Failure| !earlier.may_pass()).or(Some(failure));
+                }
+            }
+        }
+        // Otherwise this would wait for the end of a look-up of a host's name.
+        runtime.shutdown_background();
+        Err(failed.unwrap_or_else(Failure::silence))
+    }
+
+    /// The settings of a session. A plan for any parameters uses the primary key, so statistics need not be up to date.
+    /// With keepalives, the locks of a machine that lost its power end soon.
+    fn session(&self) -> String {
+        format!(
+            "SET search_path TO \"{}\", pg_temp;
+            SELECT set_config('synchronous_commit', 'on', false)
+                WHERE current_setting('synchronous_commit') <> 'remote_apply';
+            SET default_transaction_isolation TO 'read committed';
+            SET client_min_messages TO warning;
+            SET plan_cache_mode TO force_generic_plan;
+            SET jit TO off;
+            SET enable_seqscan TO off;
+            SET enable_bitmapscan TO off;
+            SET enable_hashjoin TO off;
+            SET enable_mergejoin TO off;
+            SET statement_timeout TO 0;
+            SET idle_in_transaction_session_timeout TO 0;
+            SET tcp_keepalives_idle TO 10;
+            SET tcp_keepalives_interval TO 2;
+            SET tcp_keepalives_count TO 5;",
+            self.address.world
+        )
+    }
+}
+
+/// An open connection. Its runtime runs only while a statement waits for its answer.
+pub(crate) struct Connection {
+    // The connection is closed when the client and the runtime are dropped.
+    client: Client,
+    runtime: Runtime,
+    prepared: HashMap<&'static str, Statement>,
+    is_broken: bool,
+}
+
+impl Connection {
+    /// Runs a prepared statement and hands each row to `take`. Fails if the server is silent for longer than `wait`.
+    pub fn query(
+        &mut self,
+        statement: &'static str,
+        parameters: Parameters<'_>,
+        wait: Duration,
+        mut take: impl FnMut(&Row) -> Result<(), tokio_postgres::Error>,
+    ) -> Result<(), Failure> {
+        let Self { client, runtime, prepared, .. } = self;
+        let done = runtime.block_on(async {
+            let statement = match prepared.get(statement) {
+                Some(known) => known.clone(),
+                None => {
+                    let new = within(wait, async { Ok(client.prepare(statement).await?) }).await?;
+                    prepared.entry(statement).or_insert(new).clone()
+                }
+            };
+            let answer = async { Ok(client.query_raw(&statement, parameters.iter().copied()).await?) };
+            let mut rows = pin!(within(wait, answer).await?);
+            while let Some(row) = within(wait, async { Ok(rows.try_next().await?) }).await? {
+                take(&row)?;
+            }
+            Ok(())
+        });
+        self.note_result(&done);
+        done
+    }
+
+    /// Runs statements without parameters, as one transaction.
+    pub fn execute(&mut self, statements: &str, wait: Duration) -> Result<(), Failure> {
+        let executed = async { Ok(self.client.batch_execute(statements).await?) };
+        let done = self.runtime.block_on(within(wait, executed));
+        self.note_result(&done);
+        done
+    }
+
+    fn note_result(&mut self, done: &Result<(), Failure>) {
+        let is_lost = done.as_ref().is_err_and(|failure| failure.kind == Kind::Lost);
+        self.is_broken |= is_lost || self.client.is_closed();
+    }
+}
+
+/// The result of `work`, or a failure once it has taken too long.
+async fn within<T>(wait: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    timeout(wait, work).await.unwrap_or_else(|_| Err(Failure::silence()))
+}

@@ -1,0 +1,174 @@
+//! Several servers on one world: which of them live, and which ground each of them owns.
+//!
+//! All of it is stored in the world's own store, and changes only in batches with
+//! [preconditions](WriteBatch::require), so any [`KeyValueStore`] can hold a shared world. Clocks decide when a server
+//! may be ended, and never whether a write counts.
+
+mod joins;
+mod lease;
+mod plots;
+#[cfg(test)]
+mod tests;
+
+use crate::bytes::record;
+use crate::{Durability, Family, KeyValueStore, Read, StoreError, StoredItem, WriteBatch, keys};
+pub use joins::Join;
+pub use lease::{Lease, Watch};
+pub use plots::Plot;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// One run of a server on a shared world. Its number is never assigned twice.
+///
+/// Every write requires that the run has not [ended](Self::end). After its end it can change nothing, not even by a
+/// write that is already under way.
+pub struct Incarnation {
+    store: Arc<dyn KeyValueStore>,
+    number: u64,
+    /// The stored row. It never changes, and is deleted at the end.
+    row: Vec<u8>,
+    beats: AtomicU64,
+}
+
+/// A living server, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sign {
+    /// The number of its incarnation.
+    pub incarnation: u64,
+    /// The address that it gave when it joined.
+    pub address: Vec<u8>,
+    /// Its heartbeat. Each write of the server changes it.
+    pub beat: Vec<u8>,
+}
+
+impl Incarnation {
+    /// Joins an existing world as a new incarnation. `address` tells the game's clients and other servers where this server is;
+    /// the crate does not interpret it.
+    pub fn join(store: Arc<dyn KeyValueStore>, address: &[u8]) -> Result<Self, StoreError> {
+        loop {
+            let last = store.get(Family::Meta, keys::LAST_SERVER)?;
+            let number = match &last {
+                Some(last) => decode::<u64>(&*store, last, StoredItem::LastServer)?.saturating_add(1),
+                None => 1,
+            };
+            let row = record::encode(&address);
+            let mut batch = WriteBatch::default();
+            batch.require(Family::Meta, keys::LAST_SERVER, last);
+            batch.put(Family::Meta, keys::LAST_SERVER, record::encode(&number));
+            batch.put(Family::Meta, keys::server_key(number), row.clone());
+            batch.put(Family::Meta, keys::beat_key(number), record::encode(&0_u64));
+            match store.write(batch, Durability::Sync) {
+                Err(StoreError::PreconditionFailed { .. }) => {}
+                written => {
+                    written?;
+                    return Ok(Self { store, number, row, beats: AtomicU64::new(1) });
+                }
+            }
+        }
+    }
+
+    /// The number of this incarnation.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Writes a batch if this incarnation has not ended. The write counts as a heartbeat.
+    ///
+    /// # Errors
+    /// [`StoreError::Superseded`] if it has ended. The process must then drop all unsaved state and join anew.
+    pub fn write(&self, mut batch: WriteBatch) -> Result<(), StoreError> {
+        let row = keys::server_key(self.number);
+        batch.require(Family::Meta, row.clone(), Some(self.row.clone()));
+        let beat = self.beats.fetch_add(1, Ordering::Relaxed);
+        batch.put(Family::Meta, keys::beat_key(self.number), record::encode(&beat));
+        match self.store.write(batch, Durability::Sync) {
+            // The store may have found another precondition first.
+            Err(StoreError::PreconditionFailed { path, .. })
+                if self.store.get(Family::Meta, &row)?.as_ref() != Some(&self.row) =>
+            {
+                Err(StoreError::Superseded { session: self.number, path })
+            }
+            written => written,
+        }
+    }
+
+    /// Shows the other servers that this one is alive.
+    ///
+    /// # Errors
+    /// The same as those of [`write`](Self::write).
+    pub fn beat(&self) -> Result<(), StoreError> {
+        self.write(WriteBatch::default())
+    }
+
+    /// The living servers, by number, this one included.
+    pub fn signs(&self) -> Result<Vec<Sign>, StoreError> {
+        let all = |prefix| Read::Range(Family::Meta, keys::range_of(prefix), usize::MAX);
+        let mut found = self.store.read(&[all(keys::SERVER), all(keys::BEAT)])?.into_iter();
+        let rows = found.next().unwrap_or_default();
+        let beats: BTreeMap<Vec<u8>, Vec<u8>> = found.next().unwrap_or_default().into_iter().collect();
+        let sign = |(key, row): (Vec<u8>, Vec<u8>)| {
+            let incarnation = keys::parse_server_key(&key)?;
+            let beat = beats.get(&keys::beat_key(incarnation))?.clone();
+            let address = decode(&*self.store, &row, StoredItem::Server(incarnation));
+            Some(address.map(|address| Sign { incarnation, address, beat }))
+        };
+        rows.into_iter().filter_map(sign).collect()
+    }
+
+    /// Ends another incarnation unless it has shown life since `sign` was read. Returns `false` if it has, has ended
+    /// already, or is this one. The ground of an ended server is free.
+    ///
+    /// # Errors
+    /// The same as those of [`write`](Self::write).
+    pub fn end(&self, sign: &Sign) -> Result<bool, StoreError> {
+        if sign.incarnation == self.number {
+            return Ok(false);
+        }
+        let (row, beat) = (keys::server_key(sign.incarnation), keys::beat_key(sign.incarnation));
+        let mut batch = WriteBatch::default();
+        batch.require(Family::Meta, row.clone(), Some(record::encode(&sign.address)));
+        batch.require(Family::Meta, beat.clone(), Some(sign.beat.clone()));
+        batch.delete(Family::Meta, row);
+        batch.delete(Family::Meta, beat);
+        match self.write(batch) {
+            Err(StoreError::PreconditionFailed { .. }) => Ok(false),
+            written => written.map(|()| true),
+        }
+    }
+
+    /// Ends this incarnation. Its ground becomes free.
+    pub fn leave(self) -> Result<(), StoreError> {
+        let mut batch = WriteBatch::default();
+        batch.delete(Family::Meta, keys::server_key(self.number));
+        batch.delete(Family::Meta, keys::beat_key(self.number));
+        self.store.write(batch, Durability::Sync)
+    }
+}
+
+/// Checks a value of this module; `None` if the key is not one of them.
+pub(crate) fn check(store: &dyn KeyValueStore, key: &[u8], value: &[u8]) -> Option<Result<(), StoreError>> {
+    if let Some((dimension, plot)) = keys::parse_plot_key(key) {
+        return Some(decode::<plots::Owned>(store, value, StoredItem::Plot(dimension, plot)).map(drop));
+    }
+    if let Some(dimension) = keys::parse_key_of_dimension(keys::JOINS, key) {
+        return Some(decode::<u64>(store, value, StoredItem::Joins(dimension)).map(drop));
+    }
+    if let Some(incarnation) = keys::parse_server_key(key) {
+        return Some(decode::<Vec<u8>>(store, value, StoredItem::Server(incarnation)).map(drop));
+    }
+    if let Some(incarnation) = keys::parse_beat_key(key) {
+        return Some(decode::<u64>(store, value, StoredItem::Server(incarnation)).map(drop));
+    }
+    (key == keys::LAST_SERVER).then(|| decode::<u64>(store, value, StoredItem::LastServer).map(drop))
+}
+
+/// Decodes the record of `item`.
+fn decode<T: serde::de::DeserializeOwned>(
+    store: &dyn KeyValueStore,
+    value: &[u8],
+    item: StoredItem,
+) -> Result<T, StoreError> {
+    let path = store.path().to_path_buf();
+    record::decode(value).map_err(|reason| StoreError::Corrupt { what: item, path, reason })
+}
