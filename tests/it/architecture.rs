@@ -48,7 +48,7 @@ const STORAGE_LEVELS: &[&[&str]] = &[
         "tiers",
         "values",
     ],
-    &["walk"],
+    &["servers", "walk"],
     &["backends", "envelope", "error", "keys"],
     &["snapshot"],
     &["chunk"],

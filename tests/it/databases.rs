@@ -37,6 +37,7 @@ fn a_game_plays_in_a_database_that_restarts() {
 
     let mut app = headless(plugin(&address));
     listen::<WorldSaved>(&mut app);
+    start(&mut app);
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 0.0, 0.0, 2);
     update_until(&mut app, "it is open", |world| is_open(world, dimension));

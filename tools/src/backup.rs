@@ -5,7 +5,7 @@ use super::outcome::{End, Outcome, Result};
 use super::storage::{self, open};
 use serde_json::{Value, json};
 use std::num::NonZeroU32;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 use std::{fs, io};
 use terrane_objects::work::Stop;
@@ -41,8 +41,10 @@ pub fn back_up(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Sto
 fn of_database(world: &Path, folder: &Path, keep: Option<NonZeroU32>, stop: &Stop) -> Result<Outcome> {
     let store = open(world, Access::Read)?;
     let failed = |error: io::Error| format!("cannot write to {}: {error}", folder.display());
-    fs::create_dir_all(folder).map_err(failed)?;
-    let copy = folder.join("copy.unfinished");
+    // The folder of backups may hold nothing else.
+    let mut copy = folder.as_os_str().to_owned();
+    copy.push(".unfinished");
+    let copy = PathBuf::from(copy);
     // That of a backup that was killed.
     remove(&copy).map_err(failed)?;
     match with_progress("copying", "values", stop, |tell| copy_world(&store, &copy, tell)) {

@@ -37,7 +37,7 @@ fn a_world_moves_into_a_database_and_back() {
 
     let (backups, restored) = (path("backups"), path("restored"));
     assert_eq!(run(&["backup", &database, &backups]).json["number"], 1);
-    assert!(!Path::new(&backups).join("copy.unfinished").exists());
+    assert!(!Path::new(&path("backups.unfinished")).exists());
     run(&["restore", &backups, &restored]);
     assert!(contents(&RocksStore::open_to_read(&Path::new(&restored).join("db")).unwrap()) == original);
 
