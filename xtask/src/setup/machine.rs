@@ -137,6 +137,7 @@ pub mod tests {
             fs::create_dir_all(&root).unwrap();
             for file in files {
                 let path = root.join(file);
+                assert!(path.starts_with(&root), "{file} is a file of this machine");
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, "").unwrap();
             }

@@ -95,9 +95,9 @@ fn live(store: &PostgresStore, incarnation: &Incarnation, term: Duration) -> Res
             *next += 1;
             println!("\nsaved {} {} {next}", plot.x, plot.z);
         }
-        for (cluster, root) in incarnation.leaving_clusters(dimension)? {
-            ground.retain(|plot, _| !cluster.contains(plot));
-            incarnation.hand_over(&cluster, root)?;
+        for (territory, root) in incarnation.leaving_territories(dimension)? {
+            ground.retain(|plot, _| !territory.contains(plot));
+            incarnation.hand_over(&territory, root)?;
         }
         if ground.len() > 4 {
             let released: BTreeSet<Plot> = ground.pop_first().map(|(plot, _)| plot).into_iter().collect();

@@ -1,8 +1,8 @@
 //! Ground of two servers that comes near each other ends on one of them.
 //!
-//! Plots of one server that touch each other are a *cluster*. No other server may own a neighbor of theirs, so a
-//! cluster changes hands as a whole. A server that wants a plot beside another server's cluster asks for a join: in one
-//! transaction all clusters around that plot are marked with the same join, which has one *root*. Joins are only united
+//! Plots of one server that touch each other are a *territory*. No other server may own a neighbor of theirs, so a
+//! territory changes hands as a whole. A server that wants a plot beside another server's territory asks for a join: in one
+//! transaction all territories around that plot are marked with the same join, which has one *root*. Joins are only united
 //! and never parted, so several servers that want to join each other at once end with one root.
 
 use super::plots::{JoinMark, Owned, Rows, square};
@@ -18,9 +18,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub enum Join {
     /// No other server is near. The plot can be acquired.
     Free,
-    /// The server that asked has no cluster beside the plot, so whatever needs the plot must go to this server.
+    /// The server that asked has no territory beside the plot, so whatever needs the plot must go to this server.
     Belongs(u64),
-    /// All clusters around the plot go to this server, which may be the one that asked. That server can acquire the
+    /// All territories around the plot go to this server, which may be the one that asked. That server can acquire the
     /// plot once they have.
     Root(u64),
 }
@@ -28,7 +28,7 @@ pub enum Join {
 type Plots = BTreeMap<Plot, Owned>;
 
 impl Incarnation {
-    /// Asks that all clusters around a plot end on one server.
+    /// Asks that all territories around a plot end on one server.
     ///
     /// # Errors
     /// The same as those of [`write`](Self::write).
@@ -44,11 +44,11 @@ impl Incarnation {
         })
     }
 
-    /// The clusters of this server in a dimension that a join gives to another server, with that server.
+    /// The territories of this server in a dimension that a join gives to another server, with that server.
     ///
     /// # Errors
     /// The same as those of [`write`](Self::write).
-    pub fn leaving_clusters(&self, dimension: DimensionId) -> Result<Vec<(BTreeSet<Plot>, u64)>, StoreError> {
+    pub fn leaving_territories(&self, dimension: DimensionId) -> Result<Vec<(BTreeSet<Plot>, u64)>, StoreError> {
         let (rows, living) = self.living_rows(dimension)?;
         let plots = without_bytes(&rows);
         let (mut leaving, mut seen) = (Vec::new(), BTreeSet::new());
@@ -56,9 +56,9 @@ impl Incarnation {
             if seen.contains(&plot) {
                 continue;
             }
-            let cluster = cluster(&plots, plot);
-            seen.extend(cluster.iter().copied());
-            let marked: BTreeSet<Plot> = cluster.iter().copied().filter(|plot| plots[plot].join.is_some()).collect();
+            let territory = territory(&plots, plot);
+            seen.extend(territory.iter().copied());
+            let marked: BTreeSet<Plot> = territory.iter().copied().filter(|plot| plots[plot].join.is_some()).collect();
             let joins: BTreeSet<JoinMark> = marked.iter().filter_map(|plot| plots[plot].join).collect();
             let root = match joins.first() {
                 Some(mark) if joins.len() == 1 && living.contains(&mark.root) => mark.root,
@@ -71,7 +71,7 @@ impl Incarnation {
                 None => continue,
             };
             if root != self.number {
-                leaving.push((cluster, root));
+                leaving.push((territory, root));
             }
         }
         self.end_joins(dimension)?;
@@ -108,15 +108,15 @@ impl Incarnation {
         }
     }
 
-    /// Hands a cluster over to another server. Everything on it must be saved, and everything that this server keeps
-    /// of it must be dropped before. Returns `false`, and hands over nothing, if the cluster or its join has changed or
+    /// Hands a territory over to another server. Everything on it must be saved, and everything that this server keeps
+    /// of it must be dropped before. Returns `false`, and hands over nothing, if the territory or its join has changed or
     /// the other server has ended.
     ///
     /// # Errors
     /// The same as those of [`write`](Self::write). After an outage the handover may have happened: the next
     /// [heartbeat](Self::beat) settles it.
-    pub fn hand_over(&self, cluster: &BTreeSet<Plot>, to: u64) -> Result<bool, StoreError> {
-        let near: BTreeSet<Plot> = cluster.iter().flat_map(|plot| square(*plot)).collect();
+    pub fn hand_over(&self, territory: &BTreeSet<Plot>, to: u64) -> Result<bool, StoreError> {
+        let near: BTreeSet<Plot> = territory.iter().flat_map(|plot| square(*plot)).collect();
         let rows = self.rows_of(&near)?;
         let server = keys::server_key(to);
         let Some(living) = self.store.get(Family::Meta, &server)? else { return Ok(false) };
@@ -127,10 +127,10 @@ impl Incarnation {
             batch.require(Family::Meta, key.clone(), stored.map(|(value, _)| value.clone()));
             let own = stored.map(|(_, row)| *row).filter(|row| row.owner == self.number);
             match own {
-                Some(row) if cluster.contains(&plot) && row.join.is_none_or(|mark| mark.root == to) => {
+                Some(row) if territory.contains(&plot) && row.join.is_none_or(|mark| mark.root == to) => {
                     batch.put(Family::Meta, key, record::encode(&Owned { owner: to, ..row }));
                 }
-                None if !cluster.contains(&plot) => {}
+                None if !territory.contains(&plot) => {}
                 _ => return Ok(false),
             }
         }
@@ -140,7 +140,7 @@ impl Incarnation {
         }
     }
 
-    /// Unites the joins of some clusters. `around` names a plot of each, or an answer without a join.
+    /// Unites the joins of some territories. `around` names a plot of each, or an answer without a join.
     fn unite(
         &self,
         dimension: DimensionId,
@@ -185,17 +185,17 @@ fn without_bytes(rows: &Rows) -> Plots {
 }
 
 /// The plots that are connected with `plot` by plots of the same owner, none if it has no owner. A plot has eight neighbors.
-fn cluster(plots: &Plots, plot: Plot) -> BTreeSet<Plot> {
+fn territory(plots: &Plots, plot: Plot) -> BTreeSet<Plot> {
     let Some(owner) = plots.get(&plot).map(|row| row.owner) else { return BTreeSet::new() };
-    let (mut cluster, mut open) = (BTreeSet::from([plot]), vec![plot]);
+    let (mut territory, mut open) = (BTreeSet::from([plot]), vec![plot]);
     while let Some(plot) = open.pop() {
         let own = square(plot).filter(|near| plots.get(near).is_some_and(|row| row.owner == owner));
-        open.extend(own.filter(|near| cluster.insert(*near)));
+        open.extend(own.filter(|near| territory.insert(*near)));
     }
-    cluster
+    territory
 }
 
-/// The root of the clusters that contain the plots `beside`, and the rows that change to give them the same join; `None`
+/// The root of the territories that contain the plots `beside`, and the rows that change to give them the same join; `None`
 /// without plots. `plots` are those of living servers, and `new` is the number of a new join.
 ///
 /// The root is the server that has most of the ground already, or will have it by the joins so far. Of several, it is
@@ -207,11 +207,11 @@ fn united(plots: &Plots, living: &BTreeSet<u64>, beside: &BTreeSet<Plot>, new: u
         if together.contains(&plot) {
             continue;
         }
-        let cluster = cluster(plots, plot);
-        let marks: Vec<JoinMark> = cluster.iter().filter_map(|plot| plots.get(plot)?.join).collect();
+        let territory = territory(plots, plot);
+        let marks: Vec<JoinMark> = territory.iter().filter_map(|plot| plots.get(plot)?.join).collect();
         let root = marks.iter().map(|mark| mark.root).find(|root| living.contains(root));
-        *sizes.entry(root.or(plots.get(&plot).map(|row| row.owner))?).or_default() += cluster.len();
-        together.extend(cluster);
+        *sizes.entry(root.or(plots.get(&plot).map(|row| row.owner))?).or_default() += territory.len();
+        together.extend(territory);
         for join in marks.into_iter().map(|mark| mark.join).filter(|join| joins.insert(*join)).collect::<Vec<_>>() {
             let others = plots.iter().filter(|(_, row)| row.join.is_some_and(|mark| mark.join == join));
             open.extend(others.map(|(plot, _)| *plot));
@@ -219,7 +219,7 @@ fn united(plots: &Plots, living: &BTreeSet<u64>, beside: &BTreeSet<Plot>, new: u
     }
     let (root, _) = sizes.into_iter().max_by_key(|(server, size)| (*size, Reverse(*server)))?;
     let mark = JoinMark { join: joins.first().copied().unwrap_or(new), root };
-    // The mark of one plot counts for its whole cluster.
+    // The mark of one plot counts for its whole territory.
     let marked =
         together.iter().filter(|plot| beside.contains(plot) || plots.get(plot).is_some_and(|row| row.join.is_some()));
     let rows = marked.filter_map(|plot| Some((*plot, Owned { join: Some(mark), ..*plots.get(plot)? })));

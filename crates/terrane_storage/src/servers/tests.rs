@@ -61,7 +61,7 @@ fn a_plot_and_its_neighbors_belong_to_one_server() {
 }
 
 #[test]
-fn the_larger_cluster_gets_the_smaller_one() {
+fn the_larger_territory_gets_the_smaller_one() {
     let (_, [first, second, third]) = servers();
     first.acquire(&set(&[(0, 0)])).unwrap();
     second.acquire(&set(&[(2, 0), (3, 0)])).unwrap();
@@ -69,7 +69,7 @@ fn the_larger_cluster_gets_the_smaller_one() {
     assert_eq!(first.ask_to_join(plot(-1, 0)), Ok(Join::Free));
     assert_eq!(first.ask_to_join(plot(1, 0)), Ok(Join::Root(2)));
     assert_eq!(second.ask_to_join(plot(1, 0)), Ok(Join::Root(2)));
-    let leaving = |server: &Incarnation| server.leaving_clusters(DimensionId(1)).unwrap();
+    let leaving = |server: &Incarnation| server.leaving_territories(DimensionId(1)).unwrap();
     assert_eq!(leaving(&second), []);
     assert_eq!(leaving(&first), [(set(&[(0, 0)]), 2)]);
     assert_eq!(first.hand_over(&set(&[(0, 0)]), 3), Ok(false));
@@ -85,7 +85,7 @@ fn the_larger_cluster_gets_the_smaller_one() {
 }
 
 #[test]
-fn a_cluster_is_handed_over_whole() {
+fn a_territory_is_handed_over_whole() {
     let (_, [first, _second]) = servers();
     first.acquire(&set(&[(0, 0), (1, 1), (5, 0)])).unwrap();
     assert_eq!(first.hand_over(&set(&[(0, 0)]), 2), Ok(false));
@@ -144,7 +144,7 @@ fn servers_that_pause_die_and_lose_messages_never_share_ground() {
             handed_over += seen.handed_over;
         }
     }
-    println!("{acknowledged} commits, {ended} servers ended, {handed_over} clusters handed over");
+    println!("{acknowledged} commits, {ended} servers ended, {handed_over} territories handed over");
     assert!(acknowledged > 1_000 && ended > 50 && handed_over > 10, "{acknowledged}, {ended}, {handed_over}");
 }
 

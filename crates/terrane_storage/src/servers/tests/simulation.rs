@@ -46,7 +46,7 @@ pub struct Simulation {
     pub acknowledged: usize,
     /// The number of servers that others ended.
     pub ended: usize,
-    /// The number of clusters that were handed over.
+    /// The number of territories that were handed over.
     pub handed_over: usize,
     /// The acknowledged values of plots.
     saved: BTreeMap<Plot, u64>,
@@ -458,12 +458,12 @@ impl Life {
         Ok(())
     }
 
-    /// Hands all clusters over that belong to another server.
+    /// Hands all territories over that belong to another server.
     fn hand_over(&mut self) -> Result<(), StoreError> {
-        for (cluster, root) in reached(self.incarnation.leaving_clusters(DIMENSION))?.unwrap_or_default() {
+        for (territory, root) in reached(self.incarnation.leaving_territories(DIMENSION))?.unwrap_or_default() {
             if self.save()? {
-                self.ground.retain(|plot, _| !cluster.contains(plot));
-                if reached(self.incarnation.hand_over(&cluster, root))? == Some(true) {
+                self.ground.retain(|plot, _| !territory.contains(plot));
+                if reached(self.incarnation.hand_over(&territory, root))? == Some(true) {
                     self.connection.database.lock().seen.handed_over += 1;
                 }
             }
@@ -491,7 +491,7 @@ impl Simulation {
         seen
     }
 
-    /// Runs servers on a ring whose clusters all want the ground between them, and returns the number of owners at the
+    /// Runs servers on a ring whose territories all want the ground between them, and returns the number of owners at the
     /// end.
     pub fn join_in_a_ring(servers: usize, seed: u64) -> usize {
         let (own, between): (&[_], &[_]) = match servers {
