@@ -40,6 +40,12 @@ impl Cargo {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(arguments);
+        // Cargo sets these for this program. Some build scripts run again when they change.
+        for (name, _) in env::vars_os() {
+            if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+                command.env_remove(name);
+            }
+        }
         match &self.target {
             Some(directory) => command.env("CARGO_TARGET_DIR", directory),
             // Cargo rejects an empty value.
