@@ -19,7 +19,7 @@ pub(crate) struct Failure {
     pub reason: String,
 }
 
-/// What a failed statement has done, and whether to send it again.
+/// The effect of a failed statement, which decides whether it is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// The connection broke, so the statement may have been executed, or may be executed later.

@@ -67,7 +67,7 @@ pub(crate) fn prepare(database: &Database, creates: bool, slot: &mut Option<Conn
     }
 }
 
-/// What the world's schema holds.
+/// The contents of the world's schema.
 #[derive(Clone, Copy)]
 enum Found {
     Nothing,

@@ -37,12 +37,12 @@ pub enum Stop {
     Immediate,
 }
 
-/// What survives a crash of the machine that the server runs on.
+/// The commits that survive a crash of the server's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syncing {
-    /// Everything that was committed.
+    /// All of them.
     On,
-    /// Nothing may survive; commits are faster. A crash of the server alone is harmless.
+    /// Maybe none, but commits are faster. A crash of the server alone loses nothing.
     Off,
 }
 

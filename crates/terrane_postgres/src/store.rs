@@ -37,7 +37,7 @@ const ESTIMATE: &str = "
 /// How a [`PostgresStore`] is opened and how it waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresConfig {
-    /// What the store may do. The default is [`PostgresAccess::Create`].
+    /// The operations that the store allows. The default is [`PostgresAccess::Create`].
     pub access: PostgresAccess,
     /// How long each operation waits for a database that cannot be reached, before it fails. The default is 30 s.
     pub patience: Duration,
@@ -59,7 +59,7 @@ impl Default for PostgresConfig {
     }
 }
 
-/// What a [`PostgresStore`] may do.
+/// The operations that a [`PostgresStore`] allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostgresAccess {
     /// Read and write. The world is created if it does not exist.
@@ -186,6 +186,10 @@ impl KeyValueStore for PostgresStore {
         let family = |read: &Read| match read {
             Read::Keys(family, _) | Read::Range(family, ..) => *family,
         };
+        // A load asks for no keys if it has found no clusters and no entities.
+        if reads.iter().all(|read| matches!(read, Read::Keys(_, keys) if keys.is_empty())) {
+            return Ok(vec![Vec::new(); reads.len()]);
+        }
         // An error names the first family, and is repeated for each read alone if data is damaged.
         self.with_reader("read", reads.first().map(family), |connection, wait| reads::read(connection, reads, wait))
     }

@@ -276,7 +276,7 @@ impl WorldOpenError {
     }
 }
 
-/// What to do about a folder whose database cannot be used. Another store says it itself.
+/// Advice about a folder whose database cannot be used. The errors of other stores contain their own.
 fn hint_for(folder: &Path) -> &'static str {
     match folder.exists() {
         true => "; if the disk is sound, restore the world from a backup, or its readable data with `terrane salvage`",

@@ -1,4 +1,4 @@
-//! What an operation costs on a network.
+//! The round trips and connections that operations need.
 
 use super::proxy::Proxy;
 use super::{SERVER, new_name};
@@ -56,6 +56,16 @@ fn connections_are_reused() {
     }
     // One to write and one to read.
     assert_eq!(proxy.connections(), 2);
+}
+
+#[test]
+fn a_batch_of_reads_without_keys_asks_nothing() {
+    let proxy = Proxy::new(SERVER.port());
+    let store = PostgresStore::open(&format!("{}#{}", SERVER.address_at(&[proxy.port]), new_name())).unwrap();
+    let nothing = || Read::Keys(Family::Meta, Vec::new());
+    assert_eq!(store.read(&[nothing(), nothing()]), Ok(vec![Vec::new(); 2]));
+    // Only the one that opened the world.
+    assert_eq!(proxy.connections(), 1);
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub enum Faults {
     All,
 }
 
-/// What becomes of a statement.
+/// The fate of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Done,
@@ -39,7 +39,7 @@ enum Fate {
     DiesAfter,
 }
 
-/// What was observed in a run.
+/// The observations of a run.
 #[derive(Debug, Default)]
 pub struct Simulation {
     /// The number of commits that their servers know of.
