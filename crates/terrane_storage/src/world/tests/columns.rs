@@ -1,6 +1,10 @@
 //! Stored columns of chunks.
 
 use super::*;
+use crate::{Family, KeyValue, KeyValueStore, MemoryStore, Read, StoreError, WriteBatch};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn a_batch_comes_back_as_it_was_saved() {
@@ -28,6 +32,65 @@ fn a_batch_comes_back_as_it_was_saved() {
         assert!(loaded.iter().map(|stored| &stored.column).eq(&expected));
         assert!(loaded.iter().all(|stored| stored.entities.is_empty()));
     }
+}
+
+/// A store at the other end of a network, which counts its calls.
+#[derive(Default)]
+struct FarStore {
+    memory: MemoryStore,
+    calls: AtomicUsize,
+}
+
+impl FarStore {
+    fn call(&self) -> &MemoryStore {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        &self.memory
+    }
+}
+
+impl KeyValueStore for FarStore {
+    fn path(&self) -> &Path {
+        self.memory.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.call().get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.call().multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.call().scan(family, range, limit)
+    }
+
+    fn read(&self, reads: &[Read]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
+        self.call().read(reads)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        self.call().write(batch, durability)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_batch_is_loaded_with_two_calls() {
+    let store = Arc::new(FarStore::default());
+    let world = WorldStore::from_store(store.clone()).unwrap();
+    let batch = BatchPos::new(-1, 0);
+    let columns: Vec<ColumnPos> = batch.columns().collect();
+    columns.iter().for_each(|column| _ = save_chunk(&world, column.chunk(0), chunk(5)));
+    // The types of blocks are read once.
+    world.known_blocks().unwrap();
+    store.calls.store(0, Ordering::SeqCst);
+    let loaded = world.load_batch(OVERWORLD, batch, &columns, HEIGHTS).unwrap();
+    assert!(loaded.iter().all(|stored| stored.column.chunks().len() == 1));
+    assert_eq!(store.calls.load(Ordering::SeqCst), 2);
 }
 
 #[test]
