@@ -202,7 +202,7 @@ fn of_a_sparse_dimension_all_that_was_generated_is_known() {
     batch.chunks.insert((OVERWORLD, neighbour.chunk(FAR + 2)), chunk(3));
     save(&world, batch);
 
-    let heights = |ranges: &[std::ops::Range<i64>]| ranges.iter().cloned().flatten().collect::<HeightSet>();
+    let heights = |ranges: &[Range<i64>]| ranges.iter().cloned().flatten().collect::<HeightSet>();
     let wanted = heights(&[-FAR - 2..-FAR + 2, FAR..FAR + 4]);
     let part = world.load_part(OVERWORLD, column, &wanted).unwrap();
     assert_eq!(part.column.loaded(), Some(&heights(&[-FAR..-FAR + 1, FAR..FAR + 2])));
