@@ -27,6 +27,7 @@ mod publish;
 mod published;
 mod region_slot;
 mod saving;
+mod servers;
 mod sharing;
 mod snapshots;
 mod statistics;
@@ -54,9 +55,9 @@ pub use dimension::{DimensionError, DimensionSpec};
 pub use events::{
     ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
     ControlRefused, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost,
-    LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, RegionCreated, RegionDestroyed, RegionHalted,
-    RegionHung, RegionMerged, RegionRestarted, RegionSplit, SaveFailed, StepRefused, WorldBackedUp, WorldEvent,
-    WorldSaved,
+    LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, RegionCreated, RegionDestroyed,
+    RegionHalted, RegionHung, RegionMerged, RegionRestarted, RegionSplit, SaveFailed, ServerDrained, ServerEnded,
+    StepRefused, WorldBackedUp, WorldEvent, WorldSaved,
 };
 pub use exchange::MainLink;
 pub(crate) use far_view::Target;
@@ -67,6 +68,7 @@ pub use jobs::Jobs;
 pub use jobs::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration};
 pub use published::{ColumnUpdate, DecidedEdit, Published};
 pub use saving::request::{BackupWorld, SaveError, SaveWorld};
+pub use servers::{DrainServer, ServerStatistics};
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot,
     SnapshotConfig, SnapshotSource, StoreSnapshot,
@@ -91,6 +93,7 @@ pub(crate) mod requests {
     pub(crate) use super::dimension::opening::open_dimension;
     pub(crate) use super::saving::backup::{back_up_world, save_world};
     pub(crate) use super::saving::close::close_dimension;
+    pub(crate) use super::servers::drain_server;
     pub(crate) use super::streaming::generation_requests::{retry_columns, set_generation, set_pacing};
     pub(crate) use super::travel::letters::post_letters;
     pub(crate) use super::travel::players::{log_in, log_out};
@@ -142,9 +145,10 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     mut template: RegionTemplate,
     store: Arc<WorldStore>,
 ) -> Result<(SubApp, MainLink), E> {
-    let config = config::Settings::new(plugin);
+    let config = config::Settings::new(plugin, store.incarnation().is_some());
     store.set_promotes_on_load(config.tiers.promotes_on_load);
-    let folder = config.snapshots.folder_in(&store);
+    // Snapshots are files of one machine.
+    let folder = config.snapshots.folder_in(&store).filter(|_| store.incarnation().is_none());
     let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
     let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
     let (notifier, inbound) = exchange::channel();
@@ -154,6 +158,8 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
     template.plugins.push(Arc::new(move |region| {
         region.insert_resource(jobs.clone());
     }));
+    let messages = template.messages.clone();
+    let (server, servers) = (store.incarnation().map(|server| server.number()), servers::Servers::new(&store));
     let (threads, columns) = threads::Threads::start(&config, template, store.clone(), notifier)?;
     let jobs = jobs::JobBook::open(link.jobs(), records, &store);
     let limit =
@@ -167,16 +173,19 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
         .init_resource::<dimension::Dimensions>()
         .init_resource::<clocks::clock::Clock>()
         .init_resource::<clocks::coupling::Couplings>()
-        .init_resource::<travel::players::Players>()
+        .insert_resource(travel::players::Players::new(server.is_some()))
         .init_resource::<travel::letters::Directory>()
-        .insert_resource(travel::letters::Post::new(config.limits.letters))
+        .insert_resource(travel::letters::Post::new(config.limits.letters, messages, server.is_some()))
         .init_resource::<deadlines::Deadlines>()
-        .insert_resource(saving::save::Saves::new(&config))
+        .insert_resource(saving::save::Saves::new(&config, server))
         .init_resource::<saving::tiers::Tiers>()
         .insert_resource(jobs)
         .init_resource::<snapshots::transfer::phase::Answers>()
         .insert_resource(arenas)
         .insert_resource(publish::Publisher::new(link.published.clone()));
+    if let Some(servers) = servers {
+        app.insert_resource(servers);
+    }
     order_sets(&mut app);
     add_systems(&mut app);
     Ok((app, link))
@@ -209,6 +218,8 @@ fn add_systems(app: &mut SubApp) {
                 collect::tasks::finish_tasks,
                 sort_letters,
                 travel::players::tend_players,
+                servers::tend,
+                servers::send_astray,
                 sort_letters,
             )
                 .chain()
@@ -231,6 +242,7 @@ fn add_systems(app: &mut SubApp) {
                 fault::watch,
                 saving::save::begin_save,
                 saving::close::close,
+                servers::leave_plots,
                 dimension::opening::open_waiting,
                 sharing::share_worlds,
                 // In lockstep, regions that leave a shared world do not miss the tick of this update.

@@ -28,6 +28,7 @@ mod jobs;
 mod log;
 mod map;
 mod selected;
+mod servers;
 mod state;
 mod summary;
 mod table;
@@ -204,6 +205,9 @@ fn windows(
         .open(&mut is_open)
         .show(context, |ui| {
             section(ui, "simulation", |ui| summary::show(ui, &view.statistics));
+            if !view.statistics.servers.is_empty() {
+                section(ui, "servers", |ui| servers::show(ui, &view.statistics, commands));
+            }
             section(ui, "dimensions", |ui| clocks::show(ui, view, commands));
             section(ui, "map", |ui| remembered.map.show(ui, view, &mut overlay.selected));
             ui.add_space(4.0);

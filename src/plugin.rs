@@ -64,7 +64,10 @@ impl Plugin for TerranePlugin {
         if let Some(mut coordinator) = app.remove_sub_app(CoordinatorApp)
             && let Some(link) = coordinator.world_mut().remove_resource::<MainLink>()
         {
-            match CoordinatorHandle::start(coordinator, link.clone()) {
+            let life = coordinator.world_mut().remove_resource::<setup::Life>();
+            let started = CoordinatorHandle::start(coordinator, link.clone());
+            life.into_iter().for_each(|life| life.0.stop());
+            match started {
                 Ok(handle) => {
                     app.insert_resource(handle).insert_resource(link.jobs()).insert_resource(link);
                 }

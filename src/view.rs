@@ -38,13 +38,13 @@ pub use crate::coordinator::{
     ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld, BlockRefused,
     CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult, ControlError, ControlRefused,
     ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError, DimensionFailed, DimensionGeneration,
-    DimensionOpened, DimensionRemoved, DimensionStatistics, EntityRestore, FailedColumn, FarView, GroundRegenerated,
-    Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs, LetterLost, LogIn, LogInError,
-    LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, Pregeneration, RegionCreated,
-    RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder, RegionRestarted, RegionSplit,
-    RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld, SetBlock, SnapshotConfig,
-    SnapshotSource, StepDimension, StepRefused, StoreSnapshot, TickWindow, TierStatistics, TimeWindow, WorkError,
-    WorldBackedUp, WorldSaved, WorldStatistics,
+    DimensionOpened, DimensionRemoved, DimensionStatistics, DrainServer, EntityRestore, FailedColumn, FarView,
+    GroundRegenerated, Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs, LetterLost,
+    LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved,
+    Pregeneration, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder,
+    RegionRestarted, RegionSplit, RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld,
+    ServerDrained, ServerEnded, ServerStatistics, SetBlock, SnapshotConfig, SnapshotSource, StepDimension, StepRefused,
+    StoreSnapshot, TickWindow, TierStatistics, TimeWindow, WorkError, WorldBackedUp, WorldSaved, WorldStatistics,
 };
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
@@ -123,6 +123,7 @@ fn exchange_each_frame(app: &mut App) {
                 requests::send_generation,
                 region_commands::send_letters,
                 requests::send_players,
+                requests::send_drains,
                 (requests::predict_edits, light::light_predictions, chunk_sync::judge_edits, requests::send_edits)
                     .chain(),
                 requests::send_saves,

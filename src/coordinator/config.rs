@@ -276,8 +276,12 @@ impl TerranePlugin {
 pub struct Settings(TerranePlugin);
 
 impl Settings {
-    pub fn new(plugin: &TerranePlugin) -> Self {
+    pub fn new(plugin: &TerranePlugin, is_shared: bool) -> Self {
         let mut plugin = plugin.clone();
+        if is_shared {
+            // Ground changes hands region by region.
+            plugin.regions_per_world = 1;
+        }
         for number in [&mut plugin.threads.regions, &mut plugin.threads.generation, &mut plugin.saving.unsaved_limit] {
             *number = (*number).max(1);
         }

@@ -87,6 +87,10 @@ impl Dimension {
         let FetchedColumn { loaded, made, left_out } = ready;
         self.outages = 0;
         let column = loaded.column.pos();
+        if !self.is_own(column) {
+            // Its plot was given up, so this was ordered before that and awaited by nothing.
+            return;
+        }
         // If the column came from elsewhere in the meantime, a newer version of it may exist.
         let awaited = self.columns.awaits(column, claim);
         let saves_slabs = self.is_sparse() && !matches!(awaited, None | Some(ColumnState::ForStore(_)));

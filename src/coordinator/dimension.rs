@@ -10,6 +10,7 @@ pub use spec::{DimensionError, DimensionSpec};
 
 use super::clocks::clock::DimensionTime;
 use super::region_slot::RegionSlot;
+use super::servers::Plots;
 use super::sharing::SharedWorlds;
 use super::streaming::failed_columns::ColumnComplaints;
 use super::streaming::generation_control::GenerationState;
@@ -23,7 +24,7 @@ use crate::coordinator::config::Settings;
 use crate::generation::{Completion, DistanceGraph};
 use crate::region::{RegionId, RegionState, Regionizer};
 use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter, LightRules, TimeOfDay};
-use crate::space::{ColumnPos, DimensionId};
+use crate::space::{ColumnPos, DimensionId, TilePos};
 use crate::storage::{self, PregenerationEntry, SaveBatch, StoreError, WorldStore};
 use crate::work::Stop;
 use bevy::platform::cell::SyncCell;
@@ -177,6 +178,10 @@ pub struct Dimension {
     pub has_idle_regions: bool,
     /// Merged regions, each with its absorber, until that one has taken over their contents.
     successors: FxHashMap<RegionId, RegionId>,
+    /// The plots of this server, if several servers share the world.
+    pub plots: Option<Plots>,
+    /// Plots on which players are to appear that are not this server's own.
+    pub sought: BTreeSet<TilePos>,
     /// Set while it is being saved and closed.
     pub closing: Option<Closing>,
 }
@@ -220,19 +225,25 @@ impl Dimension {
             store.make_sparse(id).map_err(read)?;
         }
         let is_sparse = store.is_sparse(id).map_err(read)?;
-        let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
-        let viewers = store.viewers(id).map_err(read)?;
-        let stored_jobs = store.pregenerations(id).map_err(read)?;
+        // A server that shares the world reads these for each plot that it acquires.
+        let plots = store.incarnation().map(|_| Plots::default());
+        let (stored, viewers, stored_jobs) = if plots.is_some() {
+            (DistanceGraph::new(), Vec::new(), Vec::new())
+        } else {
+            let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
+            (stored, store.viewers(id).map_err(read)?, store.pregenerations(id).map_err(read)?)
+        };
         let clock = undamaged(store.clock(id)).map_err(read)?.unwrap_or_default();
         let stored_days = undamaged(store.days(id)).map_err(read)?.filter(|days| days.is_finite());
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let light = LightRules::new(blocks, config.light);
-        let ground = ColumnSource { is_sparse, light, regenerates_damaged: config.saving.regenerate_damaged, ..whole };
+        let (regenerates_damaged, open_plots) = (config.saving.regenerate_damaged, plots.as_ref().map(|_| default()));
+        let ground = ColumnSource { is_sparse, light, regenerates_damaged, open_plots, ..whole };
         let mut time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         time.set_time_of_day(spec.time_of_day.map(|time| TimeOfDay { days: stored_days.unwrap_or(time.days), ..time }));
         let new = Self::new(spec, regionizer, ground, config, store.clone());
-        let dimension = Self { stored, stored_jobs, time, stored_days, ..new };
+        let dimension = Self { stored, stored_jobs, time, stored_days, plots, ..new };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -286,6 +297,8 @@ impl Dimension {
             stored_days: None,
             has_idle_regions: false,
             successors: FxHashMap::default(),
+            plots: None,
+            sought: BTreeSet::new(),
             closing: None,
             spec,
         }

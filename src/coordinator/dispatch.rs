@@ -7,6 +7,7 @@ use super::dimension::Dimensions;
 use super::exchange::Inbound;
 use super::region_slot::Parked;
 use super::saving::save::Saves;
+use super::servers::Servers;
 use super::surroundings::Surroundings;
 use super::threads::Threads;
 use crate::coordinator::config::Settings;
@@ -25,8 +26,9 @@ pub fn until_next_deadline(world: &mut World) -> Duration {
         // A region that comes back wakes the coordinator.
         return Duration::MAX;
     }
-    if world.resource::<Saves>().holds_ticks() {
-        // So does the end of a commit.
+    let is_frozen = world.get_resource::<Servers>().is_some_and(Servers::is_frozen);
+    if is_frozen || world.resource::<Saves>().holds_ticks() {
+        // So do the end of a commit and the answer of a round.
         return Duration::MAX;
     }
     let now = world.resource::<Clock>().began.elapsed();
@@ -42,10 +44,11 @@ pub fn dispatch(
     mut deadlines: ResMut<Deadlines>,
     mut saves: ResMut<Saves>,
     couplings: Res<Couplings>,
+    servers: Option<Res<Servers>>,
     threads: Res<Threads>,
 ) {
     let (deadlines, dimensions) = (&mut *deadlines, &mut *dimensions);
-    if saves.holds_ticks() {
+    if saves.holds_ticks() || servers.is_some_and(|servers| servers.is_frozen()) {
         return deadlines.note_begun(false);
     }
     if config.tick_mode.is_lockstep() {

@@ -225,6 +225,28 @@ events! {
         /// Its stable id.
         id: Uuid,
     }
+    /// A player of a world that several servers share belongs to another server now, with everything that it has: it walked or
+    /// was moved there, or its ground went there. Its client should connect to that address and log in there.
+    PlayerMoved {
+        /// Its name.
+        name: String,
+        /// Its stable id.
+        id: Uuid,
+        /// The incarnation of the other server.
+        server: u64,
+        /// The address that the other server gave when it joined.
+        address: Vec<u8>,
+    }
+    /// This server has given all of its ground to another one, as a `DrainServer` asked for.
+    ServerDrained {
+        /// The incarnation of the other server.
+        to: u64,
+    }
+    /// Another server took this one for dead and ended it. Unsaved changes are lost, and the app ends with an error.
+    ServerEnded {
+        /// The incarnation of this server.
+        incarnation: u64,
+    }
     /// Everything that was unsaved when the `SaveWorld` of this number was sent is durable.
     WorldSaved {
         /// The number of the request.

@@ -24,8 +24,9 @@ use crate::coordinator::snapshots::records::{Record, RestoreRecords};
 use crate::coordinator::snapshots::transfer::Transfer;
 use crate::coordinator::snapshots::transfer::phase::Answers;
 use crate::coordinator::surroundings::Surroundings;
+use crate::coordinator::threads::work_error::WorkError;
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{StoredDimension, WorldStore};
+use crate::storage::{StoreError, StoredDimension, WorldStore};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use entry::{Entry, Work};
@@ -121,6 +122,8 @@ pub struct JobBook {
     save_at: Duration,
     /// The jobs that ended in this pass.
     pub ended: Vec<JobStatus>,
+    /// Why captures, restores and pre-generations are refused, if they are: several servers share the world.
+    refusal: Option<StoreError>,
 }
 
 impl JobBook {
@@ -128,7 +131,8 @@ impl JobBook {
     pub fn open(handle: Jobs, records: Option<(RestoreRecords, Vec<Record>)>, store: &WorldStore) -> Self {
         let (records, found) = records.unzip();
         let (entries, numbers, done, ended) = Default::default();
-        let mut book = Self { handle, entries, numbers, records, done, save_at: Duration::ZERO, ended };
+        let refusal = store.require_alone("captures, restores and pre-generations").err();
+        let mut book = Self { handle, entries, numbers, records, done, save_at: Duration::ZERO, ended, refusal };
         let known = store.dimensions();
         let is_gone = |id: DimensionId| {
             let is_it = |known: &StoredDimension| known.id == id && !known.being_removed;
@@ -159,7 +163,11 @@ impl JobBook {
             }
             _ => None,
         };
-        Entry::transfer(id, order, record)
+        let mut entry = Entry::transfer(id, order, record);
+        if let (Some(error), Work::Transfer(transfer)) = (&self.refusal, &mut entry.work) {
+            transfer.task.fail(WorkError::from(error.clone()));
+        }
+        entry
     }
 
     /// Resumes an interrupted restore when its dimension is open.
@@ -218,6 +226,11 @@ impl JobBook {
                 sweep.is_some_and(|sweep| sweep.place.is_none() && sweep.order.dimension == dimension.id)
             };
             for entry in self.entries.values_mut().filter(is_new) {
+                if let Some(error) = &self.refusal {
+                    error!("a pre-generation is cancelled: {error}");
+                    entry.control(JobOrder::Cancel);
+                    continue;
+                }
                 let last = self.numbers.entry(*id).or_default();
                 *last += 1;
                 entry.begin_sweep(dimension, *last, None);

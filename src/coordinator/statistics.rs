@@ -8,6 +8,7 @@ pub(super) mod take;
 use crate::coordinator::clocks::clock::DimensionClock;
 use crate::coordinator::config::Backlog;
 use crate::coordinator::fault::region_fault::RegionFault;
+use crate::coordinator::servers::ServerStatistics;
 use crate::coordinator::statistics::history::{TickHistory, TickWindow, TimeWindow};
 use crate::coordinator::streaming::failed_columns::FailedColumn;
 use crate::coordinator::streaming::generation_control::DimensionGeneration;
@@ -133,6 +134,10 @@ pub struct WorldStatistics {
     pub viewers: Vec<(DimensionId, ColumnPos, u32)>,
     /// Columns per section side, as a power of two.
     pub section_shift: u32,
+    /// The living servers of a shared world, by incarnation; empty if the world is not shared.
+    pub servers: Vec<ServerStatistics>,
+    /// `true` while regions stand still because the database of a shared world confirms no heartbeat of this server.
+    pub is_frozen: bool,
 }
 
 impl WorldStatistics {

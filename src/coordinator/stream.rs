@@ -91,7 +91,7 @@ impl Dimension {
         };
         for (viewer, _) in due {
             let found = stored.iter().flat_map(EntityRecord::viewers).find(|(id, ..)| *id == viewer);
-            match found.filter(|_| !self.is_closing()) {
+            match found.filter(|(_, block, _)| !self.is_closing() && self.may_have(block.column())) {
                 Some((_, block, viewer_record)) => {
                     self.hold(Ticket::Region(viewer), block.chunk(), ViewerRadii::from(viewer_record));
                 }

@@ -40,6 +40,7 @@ impl Unwatched {
             fresh: Arc::default(),
             plugins: Vec::new(),
             components: Arc::new(RegionComponents::with_builtin()),
+            messages: Arc::default(),
             blocks: Arc::new(BlockRegistry::new()),
             types: AppTypeRegistry::default(),
             parallel_from: usize::MAX,

@@ -3,7 +3,7 @@
 use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
 use crate::simulation::{
-    BlockTypes, Received, RegionMessage, RegionResource, Returned, SavedComponent, register_message,
+    BlockTypes, Received, RegionMessage, RegionResource, Returned, SavedComponent, SharedMessage, register_message,
 };
 use crate::view::expect_plugin;
 use bevy::ecs::component::Mutable;
@@ -78,6 +78,10 @@ pub trait TerraneAppExt {
 
     /// Registers a message for [`Post`](crate::simulation::Post), read as [`Received<M>`] in the regions and in the main world.
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
+
+    /// The same as [`register_region_message`](Self::register_region_message), for a message that also reaches places and
+    /// entities on other servers of a shared world. It is stored in postcard on its way, and arrives exactly once.
+    fn register_shared_message<M: SharedMessage>(&mut self) -> &mut Self;
 }
 
 /// The registrations. If the app runs already, they have no effect, which is logged with the name of `what` was registered.
@@ -171,5 +175,10 @@ impl TerraneAppExt for App {
         self.add_message::<Received<M>>().add_message::<Returned<M>>();
         setup(self, type_name::<M>()).plugins.push(Arc::new(register_message::<M>));
         self
+    }
+
+    fn register_shared_message<M: SharedMessage>(&mut self) -> &mut Self {
+        setup(self, type_name::<M>()).messages.register::<M>();
+        self.register_region_message::<M>()
     }
 }

@@ -4,10 +4,13 @@ use super::TerranePlugin;
 use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType};
 use crate::coordinator::{CoordinatorApp, coordinator_app};
 use crate::light::LightTable;
-use crate::simulation::{BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SplitMix64};
+use crate::simulation::{
+    BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SharedMessages, SplitMix64,
+};
+use crate::storage::servers::{PLOT_SIZE, TERM};
 use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
 use crate::view::{self, PublishedColumns};
-use crate::work::FileError;
+use crate::work::{FileError, Stop};
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::log::LogPlugin;
 use bevy::prelude::*;
@@ -45,6 +48,17 @@ pub enum WorldFailure {
     /// The region worlds cannot be created, or the world has entities that the game cannot read.
     #[error(transparent)]
     Template(#[from] RegionTemplateError),
+    /// The regions of the settings reach so far that those of two servers could meet.
+    #[error(
+        "regions reach {reach} columns with these settings of the regionizer, and at most {limit} lie between the ground of \
+         two servers: use smaller sections or radii in a world that several servers share"
+    )]
+    RegionsTooWide {
+        /// The reach in columns.
+        reach: u64,
+        /// The limit.
+        limit: u64,
+    },
     /// A thread could not be started.
     #[error("the simulation's threads cannot be started: {0}")]
     Threads(Arc<io::Error>),
@@ -59,17 +73,24 @@ impl From<io::Error> for WorldFailure {
     }
 }
 
+/// The heartbeats until the coordinator runs.
+#[derive(Resource)]
+pub(super) struct Life(pub Stop);
+
 /// The game's registrations before it runs.
 #[derive(Resource)]
 pub(super) struct Setup {
     pub plugins: Vec<Arc<dyn Fn(&mut SubApp) + Send + Sync>>,
     pub components: RegionComponents,
+    pub messages: SharedMessages,
     pub blocks: BlockRegistry,
     /// Registrations from before the world was opened. They are repeated in its registry, in the same order.
     pub registered_components: Vec<BlockComponent>,
     pub registered: Vec<BlockType>,
     /// The opened world.
     pub store: Option<Arc<WorldStore>>,
+    /// Ends the heartbeats of a server whose coordinator does not run yet.
+    pub life: Stop,
 }
 
 impl Default for Setup {
@@ -77,12 +98,32 @@ impl Default for Setup {
         Self {
             plugins: Vec::new(),
             components: RegionComponents::with_builtin(),
+            messages: SharedMessages::default(),
             blocks: BlockRegistry::new(),
             registered_components: Vec::new(),
             registered: Vec::new(),
             store: None,
+            life: Stop::default(),
         }
     }
+}
+
+/// Lets a server show life to the others until its coordinator does, however long the game's set-up takes.
+fn show_life(store: &Arc<WorldStore>) -> io::Result<Stop> {
+    let (stop, store) = (Stop::default(), Arc::downgrade(store));
+    let life = stop.clone();
+    if store.upgrade().is_some_and(|store| store.incarnation().is_some()) {
+        std::thread::Builder::new().name("terrane heartbeat".to_owned()).spawn(move || {
+            while let Some(store) = store.upgrade().filter(|_| !life.is_stopped()) {
+                if let Some(Err(error)) = store.incarnation().map(|server| server.beat()) {
+                    warn!("this server could not show that it is alive: {error}");
+                }
+                drop(store);
+                std::thread::sleep(TERM / 8);
+            }
+        })?;
+    }
+    Ok(stop)
 }
 
 impl Setup {
@@ -115,7 +156,9 @@ impl TerranePlugin {
                 false => BlockRegistry::from_records(blocks, components)?,
             })?;
             app.insert_resource(view::Dimensions::new(store.dimension_names().clone()));
-            setup.store = Some(Arc::new(store));
+            let store = Arc::new(store);
+            setup.life = show_life(&store)?;
+            setup.store = Some(store);
             Ok(())
         });
         if self.basic_blocks {
@@ -154,6 +197,7 @@ impl TerranePlugin {
             fresh: Arc::default(),
             plugins: setup.plugins,
             components,
+            messages: Arc::new(setup.messages),
             blocks,
             types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
             parallel_from: self.threads.parallel_systems_from.map_or(usize::MAX, |entities| entities.max(1)),
@@ -161,9 +205,13 @@ impl TerranePlugin {
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };
         template.check()?;
+        let (reach, limit) = (self.regionizer.reach(), PLOT_SIZE);
+        if store.incarnation().is_some() && reach > limit {
+            return Err(WorldFailure::RegionsTooWide { reach, limit });
+        }
         let (mut coordinator, link) = coordinator_app::<WorldFailure>(self, template, store)?;
-        // The main world gets the link when the coordinator runs.
-        coordinator.insert_resource(link);
+        // The main world gets the link when the coordinator runs. From then on the coordinator shows life.
+        coordinator.insert_resource(link).insert_resource(Life(setup.life));
         app.insert_sub_app(CoordinatorApp, coordinator);
         Ok(())
     }

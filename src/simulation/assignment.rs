@@ -122,6 +122,8 @@ pub enum Task {
     Save,
     /// The last task of a world: as `Save`, but also run the waiting closures and evict columns even around viewers.
     Close,
+    /// The last task of a world whose ground goes to another server: as `Save`, but also evict columns even around viewers.
+    Leave,
     /// As `Save`, then hand over the contents of the parts' sections.
     Split {
         /// The parts that split off.
@@ -213,6 +215,7 @@ impl RegionContents {
         (self.outbox.appeared, self.outbox.gone) = (appeared, gone);
         self.edits.clear();
         self.handed_over.clear();
+        self.received.clear();
         self.is_handed_out = false;
         let has_news = mem::replace(&mut self.outbox.numbers, numbers) != numbers;
         let is_unknown = mem::take(&mut self.is_unknown);

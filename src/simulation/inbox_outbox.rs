@@ -30,8 +30,9 @@ pub struct Traveller {
     pub position: Position,
     /// The viewers among the entity and its followers, each with its radii.
     pub viewers: Vec<(Uuid, ViewerRadii)>,
-    /// The stored form while in transit, if it crosses and has a saved component.
-    pub record: Option<EntityRecord>,
+    /// The stored form while in transit, if it crosses and has a saved component. In a world that several servers share also
+    /// those of its followers that are not children, which are stored with their parents.
+    pub records: Vec<EntityRecord>,
     /// The commit that stored it, once that is known.
     pub stored_with: Option<u64>,
     /// The columns in which it and its followers are stored while in transit. A follower with a position of its own is stored

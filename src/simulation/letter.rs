@@ -1,13 +1,15 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
 use super::columns::column_work::OrderedWork;
+use super::shared_messages::SharedMessages;
 use crate::region::RegionId;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
+use crate::storage::servers::CrossingId;
 use bevy::ecs::message::Messages;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
-use std::any::type_name;
+use std::any::{Any, type_name};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -59,6 +61,8 @@ pub enum LetterSender {
         /// One of the region's columns. If the region no longer exists, the current owner of this column stands in for it.
         column: Option<ColumnPos>,
     },
+    /// Another server of a shared world, which gets nothing back.
+    Server,
 }
 
 impl fmt::Display for LetterSender {
@@ -66,6 +70,7 @@ impl fmt::Display for LetterSender {
         match self {
             Self::Main => f.write_str("the main world"),
             Self::Region { dimension, region, .. } => write!(f, "{region} of {dimension}"),
+            Self::Server => f.write_str("another server"),
         }
     }
 }
@@ -85,6 +90,10 @@ pub enum Undeliverable {
     /// The region halted in the tick that received the letter. The effects of that tick are undone.
     #[error("{0} halted in the tick in which it was handed over")]
     Halted(RegionId),
+    /// The place is on another server of a shared world, and only messages whose type is registered with
+    /// `register_shared_message` go there.
+    #[error("{0} is on another server, where only shared messages go")]
+    OtherServer(ColumnPos),
     /// The letters in flight from this sender, or from all senders, have reached their limit
     /// (`Limits::letters`). Some must arrive first.
     #[error("too many letters are on their way")]
@@ -137,6 +146,8 @@ pub struct Letter {
     pub bytes: usize,
     /// Set if a game sent the letter. Letters of a game are limited.
     pub stamp: Option<Stamp>,
+    /// Its number in the store if another server sent it. The save that has its effect removes it there.
+    pub crossing: Option<CrossingId>,
 }
 
 /// The letter's share of its sender's limit. Dropping the stamp, when the letter is delivered or dropped, gives the share
@@ -159,8 +170,8 @@ pub(super) enum Content {
     Message(Arc<dyn Parcel>),
     Run(SyncCell<RunInWorld>),
     RunOn(SyncCell<RunOnEntity>, Option<SyncCell<RunIfRetired>>),
-    /// A player who logs in.
-    Player(Box<EntityRecord>),
+    /// A player who logs in, or an entity from another server.
+    Arrival(Box<EntityRecord>),
     /// Work for the end of the tick.
     Work(SyncCell<Box<OrderedWork>>),
     /// Content that has been delivered: its name and, for a message, its place.
@@ -181,6 +192,7 @@ pub trait Parcel: Send + Sync {
     ) -> Option<Written>;
     fn give_back(self: Arc<Self>, world: &mut World, to: Address, reason: Undeliverable);
     fn name(&self) -> &'static str;
+    fn as_any(&self) -> &dyn Any;
 }
 
 impl<M: RegionMessage> Parcel for M {
@@ -206,6 +218,10 @@ impl<M: RegionMessage> Parcel for M {
     fn name(&self) -> &'static str {
         type_name::<M>()
     }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
 }
 
 /// Writes the message and returns its number.
@@ -222,7 +238,7 @@ fn write<T: Message>(world: &mut World, message: T) -> Option<usize> {
 impl Letter {
     fn new(to: Address, from: LetterSender, content: Content, bytes: usize) -> Self {
         let bytes = size_of::<Self>() + bytes;
-        Self { to, from, delay: 0, content, returned: None, bytes, stamp: None }
+        Self { to, from, delay: 0, content, returned: None, bytes, stamp: None, crossing: None }
     }
 
     /// A letter with a message.
@@ -243,10 +259,30 @@ impl Letter {
         Self::new(Address::Entity(id), from, content, bytes)
     }
 
-    /// A letter with a player, who appears where it last left the world.
-    pub fn player(record: EntityRecord) -> Self {
+    /// A letter with a stored entity, which appears at its place: a player who logs in, or an entity from another server.
+    pub fn arrival(record: EntityRecord) -> Self {
         let to = Address::Place(record.dimension, record.block);
-        Self::new(to, LetterSender::Main, Content::Player(Box::new(record)), size_of::<EntityRecord>())
+        Self::new(to, LetterSender::Main, Content::Arrival(Box::new(record)), size_of::<EntityRecord>())
+    }
+
+    /// The message of this letter in the form in which another server gets it, if its type is shared.
+    pub fn shared(&self, messages: &SharedMessages) -> Option<(String, Vec<u8>)> {
+        match &self.content {
+            Content::Message(message) if self.returned.is_none() => messages.encode(&**message),
+            _ => None,
+        }
+    }
+
+    /// A letter from another server.
+    pub fn from_server(
+        crossing: CrossingId,
+        to: Address,
+        messages: &SharedMessages,
+        kind: &str,
+        bytes: &[u8],
+    ) -> Result<Self, String> {
+        let content = Content::Message(messages.decode(kind, bytes)?);
+        Ok(Self { crossing: Some(crossing), ..Self::new(to, LetterSender::Server, content, bytes.len()) })
     }
 
     /// A letter with work for the region that owns a block's column.
@@ -261,10 +297,10 @@ impl Letter {
         self
     }
 
-    /// The player that the letter carries, if any.
+    /// The entity that arrives with the letter, if any.
     pub fn brings(&self) -> Option<Uuid> {
         match &self.content {
-            Content::Player(record) => Some(record.id),
+            Content::Arrival(record) => Some(record.id),
             _ => None,
         }
     }
@@ -296,7 +332,7 @@ impl Letter {
     /// The same letter on its way back; `None` if the sender would not be notified.
     pub fn give_back(mut self, reason: Undeliverable) -> Option<Self> {
         let is_heard_of = matches!(self.content, Content::Message(_) | Content::RunOn(_, Some(_)));
-        if self.returned.is_some() || !is_heard_of {
+        if self.returned.is_some() || !is_heard_of || self.from == LetterSender::Server {
             return None;
         }
         self.returned = Some(reason);
@@ -312,8 +348,8 @@ impl Letter {
     }
 
     fn with_content(&self, content: Content) -> Self {
-        let Self { to, from, delay, returned, bytes, .. } = *self;
-        Self { to, from, delay, content, returned, bytes, stamp: None }
+        let Self { to, from, delay, returned, bytes, crossing, .. } = *self;
+        Self { to, from, delay, content, returned, bytes, stamp: None, crossing }
     }
 
     /// The letter that replaces this one on delivery. If the tick panics, its effects are undone and the trace identifies the sender.
@@ -328,7 +364,7 @@ impl Letter {
             Content::Message(_) | Content::Run(_) | Content::RunOn(..) | Content::Spent(..) => {
                 Content::Spent(name, None)
             }
-            Content::Player(record) => Content::Player(record.clone()),
+            Content::Arrival(record) => Content::Arrival(record.clone()),
             // The work reports by itself.
             Content::Work(_) => return None,
         };
@@ -358,7 +394,7 @@ impl Letter {
         match &self.content {
             Content::Message(message) => (**message).name(),
             Content::Run(_) | Content::RunOn(..) => "a closure",
-            Content::Player(_) => "a player",
+            Content::Arrival(_) => "an entity that arrives",
             Content::Work(_) => "work on a column",
             Content::Spent(name, _) => name,
         }

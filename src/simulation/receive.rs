@@ -50,8 +50,14 @@ pub fn deliver(world: &mut World, contents: &mut RegionContents, task: &Task) {
     // In a task without a tick, a delivered message could leave with its entity before any system reads it.
     match *task {
         Task::Tick { clock, .. } => hand_over(world, contents, clock),
-        Task::Close => hand_over(world, contents, Duration::ZERO),
-        Task::Save | Task::Split { .. } => {}
+        Task::Close => {
+            // No tick follows that would read them. They come back, and are found in the store again.
+            let of_servers = contents.take_waiting(|letter| letter.crossing.is_some());
+            let back = of_servers.into_iter().filter_map(|letter| Some((letter.column()?.1, letter)));
+            contents.outbox.undelivered.extend(back.map(|(at, letter)| (letter, Undeliverable::Unloaded(at))));
+            hand_over(world, contents, Duration::ZERO);
+        }
+        Task::Save | Task::Split { .. } | Task::Leave => {}
     }
 }
 
@@ -135,9 +141,10 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
         contents.schedules.note_messages();
         // Noted first, because the delivery may panic.
         contents.handed_over.extend(letter.trace());
+        contents.received.extend(letter.crossing);
         match letter.content {
             Content::Work(work) => contents.column_work.push(*SyncCell::to_inner(work)),
-            Content::Player(record) => log_in(world, &contents.components, *record),
+            Content::Arrival(record) => log_in(world, &contents.components, *record),
             _ => {
                 let written = letter.hand_over(world, entity);
                 if let (Some(written), Some(trace)) = (written, contents.handed_over.last_mut()) {

@@ -43,11 +43,16 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let leaving = leaving_columns(world, contents, task);
     let cut = mem::take(&mut contents.inbox.cut);
     // All unsaved data goes along with anything that leaves, so a crash never loses only one side.
-    let is_wanted =
-        is_asked || found.must_save || has_players_to_tend || contents.outbox.worked.iter().any(Answer::has_changed);
+    let received = mem::take(&mut contents.received);
+    let is_wanted = !received.is_empty()
+        || is_asked
+        || found.must_save
+        || has_players_to_tend
+        || contents.outbox.worked.iter().any(Answer::has_changed);
     if is_wanted || !walked_out.is_empty() || !leaving.is_empty() || !cut.is_empty() {
         note_ticks(world, task, &leaving, &cut);
         collect_unsaved(world, contents);
+        contents.outbox.save.received.extend(received);
     }
     if !walked_out.is_empty() {
         contents.outbox.travellers = depart_all(world, contents, walked_out, MoveCause::Crossing);
@@ -115,7 +120,7 @@ fn fill(world: &mut World, contents: &mut RegionContents, task: &Task) {
         Task::Tick { .. } => owned.advance_light(Some(*period)),
         // No tick waits.
         Task::Save => owned.advance_light(None),
-        Task::Split { .. } | Task::Close => Vec::new(),
+        Task::Split { .. } | Task::Close | Task::Leave => Vec::new(),
     };
     if !owned.changed.is_empty() {
         let mut changed = mem::take(&mut owned.changed);
@@ -206,7 +211,7 @@ fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) ->
     if evict.is_empty() {
         return FxHashSet::default();
     }
-    let is_closing = matches!(task, Task::Close);
+    let is_closing = matches!(task, Task::Close | Task::Leave);
     let RegionContents { outbox, viewer_places, .. } = contents;
     let is_watched = |column: &ColumnPos| viewer_places.iter().any(|(_, position, _)| position.column() == *column);
     let (kept, evict): (Vec<_>, Vec<_>) = evict.into_iter().partition(|column| !is_closing && is_watched(column));
@@ -220,7 +225,7 @@ fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) ->
 fn note_ticks(world: &mut World, task: &Task, leaving: &FxHashSet<ColumnPos>, cut: &[(ColumnPos, HeightSet)]) {
     let is_cut =
         |chunk: ChunkPos| cut.iter().any(|(column, heights)| *column == chunk.column() && heights.contains(chunk.y));
-    let is_closing = matches!(task, Task::Close);
+    let is_closing = matches!(task, Task::Close | Task::Leave);
     if is_closing || !leaving.is_empty() || !cut.is_empty() {
         let mut owned = world.resource_mut::<RegionColumns>();
         owned.ticks.save_chunks(|chunk| is_closing || leaving.contains(&chunk.column()) || is_cut(chunk));

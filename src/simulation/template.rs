@@ -1,5 +1,6 @@
 //! How region worlds are built: the game's plugins, its registrations, and this crate's systems around them.
 
+use super::SharedMessages;
 use super::columns::blocks::RegionColumns;
 use super::ground::GroundFault;
 use super::info::RegionInfo;
@@ -91,6 +92,8 @@ pub struct RegionTemplate {
     pub plugins: Vec<RegionPlugins>,
     /// The components that travel, are saved, or are mirrored.
     pub components: Arc<RegionComponents>,
+    /// The messages that can be sent to other servers.
+    pub messages: Arc<SharedMessages>,
     /// The block types of the world.
     pub blocks: Arc<BlockRegistry>,
     /// The app's type registry, shared.

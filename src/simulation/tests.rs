@@ -65,6 +65,7 @@ impl Regions {
             fresh: Arc::default(),
             plugins: vec![Arc::new(plugins)],
             components: Arc::new(components),
+            messages: Arc::default(),
             blocks: Arc::new(blocks),
             types: AppTypeRegistry::default(),
             parallel_from: usize::MAX,

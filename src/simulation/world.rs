@@ -18,6 +18,7 @@ use super::travel::unregistered::SeenArchetypes;
 use crate::chunk::Column;
 use crate::region::RegionId;
 use crate::space::{ColumnPos, SectionPos};
+use crate::storage::servers::CrossingId;
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::query::{Allow, QueryState};
@@ -59,6 +60,8 @@ pub(super) struct RegionContents {
     pub(super) arrivals: u64,
     /// Traces of the letters delivered in this task, for notifying their senders if it panics.
     pub handed_over: Vec<Letter>,
+    /// The numbers of the letters of other servers that were handed over in this task.
+    pub received: Vec<CrossingId>,
     // The parameters of every tick are cached, since they remember the ids of components and the matching archetypes.
     pub begin: SystemState<Begin<'static>>,
     pub look: SystemState<Look<'static, 'static>>,

@@ -6,8 +6,8 @@ use super::{
     DimensionOpen, Pacing, PublishedColumns, RetryColumns,
 };
 use crate::coordinator::{
-    AskOpacity, BackupWorld, BlockEdit, ControlRegion, LogIn, LogOut, MainLink, SaveWorld, SetBlock, StepDimension,
-    requests,
+    AskOpacity, BackupWorld, BlockEdit, ControlRegion, DrainServer, LogIn, LogOut, MainLink, SaveWorld, ServerEnded,
+    SetBlock, StepDimension, requests,
 };
 use crate::simulation::{BlockTypes, TimeOfDay};
 use bevy::prelude::*;
@@ -45,9 +45,11 @@ pub(super) fn build(app: &mut App) {
         .add_message::<BackupWorld>()
         .add_message::<LogIn>()
         .add_message::<LogOut>()
+        .add_message::<DrainServer>()
         .add_message::<StepDimension>()
         .add_message::<ControlRegion>()
-        .add_message::<RetryColumns>();
+        .add_message::<RetryColumns>()
+        .add_systems(Last, exit_ended);
 }
 
 /// Shows the game's edits before they are decided, and hands them to the regions, or to the clients of servers.
@@ -99,6 +101,17 @@ pub(super) fn send_players(
 ) {
     log_outs.read().for_each(|player| link.request(requests::log_out, player.clone()));
     log_ins.read().for_each(|player| link.request(requests::log_in, player.clone()));
+}
+
+pub(super) fn send_drains(link: Res<MainLink>, mut drains: MessageReader<DrainServer>) {
+    drains.read().for_each(|drain| link.request(requests::drain_server, *drain));
+}
+
+/// Ends the app of a server that was ended by another one.
+pub(super) fn exit_ended(mut ended: MessageReader<ServerEnded>, mut exit: MessageWriter<AppExit>) {
+    if ended.read().next().is_some() {
+        exit.write(AppExit::error());
+    }
 }
 
 pub(super) fn send_saves(

@@ -66,6 +66,8 @@ mod render;
 mod restores_cut_short;
 mod saving;
 mod schematics;
+mod servers;
+mod servers_under_faults;
 mod sharing;
 mod snapshots;
 mod stored_folder;

@@ -1,6 +1,7 @@
 //! Commits to the world.
 
 use super::envelope::Replaced;
+use super::servers::CrossingId;
 use super::tiers::heat::Placed;
 use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, cluster};
 use super::values::blocks::KnownBlocks;
@@ -16,6 +17,7 @@ use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -263,7 +265,10 @@ impl WorldStore {
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
-        put_clocks(batch, &mut commit.writes);
+        self.add_crossings(batch, &mut commit.writes)?;
+        if self.incarnation().is_none() {
+            put_clocks(batch, &mut commit.writes);
+        }
         for (&(dimension, tile), masks) in &batch.tiles {
             commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
         }
@@ -275,13 +280,21 @@ impl WorldStore {
         let mut writes = commit.moves;
         writes.append(commit.writes);
         commit.report.bytes += writes.bytes();
-        if has_moves {
-            self.write_moves(writes, durability)?;
+        let written = if has_moves {
+            self.write_moves(writes, durability)
         } else if !writes.is_empty() {
-            self.write(writes, durability)?;
+            self.write(writes, durability)
         } else if durability == Durability::Sync {
-            self.store.sync()?;
+            self.store.sync()
+        } else {
+            Ok(())
+        };
+        match &written {
+            Ok(()) => self.is_unsettled.store(false, Ordering::Release),
+            Err(error) if error.is_outage() => self.is_unsettled.store(true, Ordering::Release),
+            Err(_) => {}
         }
+        written?;
         self.names_stored(&names);
         self.heat.forget(&accesses);
         commit.report.duration = start.elapsed();
@@ -373,6 +386,34 @@ impl WorldStore {
             }
         }
         Ok(changed)
+    }
+
+    /// Adds the crossings of a batch to its commit.
+    ///
+    /// # Errors
+    /// A crossing that is to be removed does not exist, and no earlier attempt can have removed it. Nothing is written then,
+    /// because its content would exist twice.
+    fn add_crossings(&self, batch: &SaveBatch, writes: &mut WriteBatch) -> Result<(), StoreError> {
+        for (id, crossing) in &batch.sent {
+            writes.put(Family::Meta, id.key(), crossing.to_bytes());
+        }
+        if batch.received.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<Vec<u8>> = batch.received.iter().map(CrossingId::key).collect();
+        let stored = self.store.multi_get(Family::Meta, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        for ((id, key), value) in batch.received.iter().zip(keys).zip(stored) {
+            match value {
+                Some(value) => {
+                    writes.require(Family::Meta, key.clone(), Some(value));
+                    writes.delete(Family::Meta, key);
+                }
+                // The answer to an attempt was lost, and it removed the crossing.
+                None if self.is_unsettled.load(Ordering::Acquire) => {}
+                None => return Err(self.corrupt(id.item(), "it was received before")),
+            }
+        }
+        Ok(())
     }
 
     fn add_entities(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {

@@ -22,6 +22,9 @@ struct Names {
     last: Option<u64>,
     /// Names with new ids that are not stored yet.
     unstored: BTreeSet<String>,
+    /// `true` if several servers share the world. They cannot agree on the next id without asking the store, so the id of a new
+    /// name follows from the name.
+    is_shared: bool,
 }
 
 impl DimensionNames {
@@ -29,8 +32,8 @@ impl DimensionNames {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The id of the dimension with this name. A new name gets the next id. After 2^64 dimensions every new name gets the last
-    /// id, and cannot be opened.
+    /// The id of the dimension with this name. A new name gets the next id, or, in a world that several servers share, one that
+    /// follows from the name. After 2^64 dimensions every new name gets the last id, and cannot be opened.
     pub fn id(&self, name: &str) -> DimensionId {
         self.lock().assign(name).unwrap_or(DimensionId(u64::MAX))
     }
@@ -68,12 +71,23 @@ impl Names {
         if let Some(id) = self.ids.get(name) {
             return Some(*id);
         }
-        let id = self.last.map_or(Some(0), |last| last.checked_add(1))?;
-        self.last = Some(id);
+        let id = match self.is_shared {
+            true => shared_id(name),
+            false => self.last.map_or(Some(0), |last| last.checked_add(1))?,
+        };
+        self.last = self.last.max(Some(id));
         self.unstored.insert(name.to_owned());
         self.ids.insert(name.to_owned(), DimensionId(id));
         Some(DimensionId(id))
     }
+}
+
+/// The id of a new dimension of a shared world: bits of the FNV-1a hash of its name, above all ids that are counted.
+fn shared_id(name: &str) -> u64 {
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    1 << 62 | hash >> 2
 }
 
 /// A stored dimension.
@@ -117,6 +131,7 @@ impl WorldStore {
         };
         let mut names = self.names.lock();
         let last: Option<u64> = self.read_record(keys::LAST_DIMENSION, StoredItem::LastDimension).unwrap_or_default();
+        names.is_shared = self.incarnation().is_some();
         names.last = last.max(stored.iter().map(|(_, id, _)| id.0).max());
         let kept = stored.into_iter().filter(|(_, _, is_removed)| !is_removed);
         names.ids = kept.map(|(name, id, _)| (name, id)).collect();
@@ -133,6 +148,10 @@ impl WorldStore {
             (unstored.collect::<Vec<_>>(), names.last)
         };
         let mut added = Vec::new();
+        if self.incarnation().is_some() {
+            // Every server finds the same id, and opening the dimension stores it.
+            return Ok(added);
+        }
         if unstored.is_empty() || self.read_record::<u64>(keys::LAST_DIMENSION, StoredItem::LastDimension).is_err() {
             return Ok(added);
         }
@@ -210,8 +229,24 @@ impl WorldStore {
         is_sparse: bool,
     ) -> Result<DimensionId, StoreError> {
         let _writing = self.lock_writes();
+        loop {
+            match self.try_to_open_dimension(name, origin, is_sparse) {
+                // Another server opened a dimension at the same moment.
+                Err(StoreError::PreconditionFailed { .. }) => {}
+                opened => return opened,
+            }
+        }
+    }
+
+    fn try_to_open_dimension(
+        &self,
+        name: &str,
+        origin: &GeneratorIdentity,
+        is_sparse: bool,
+    ) -> Result<DimensionId, StoreError> {
         let key = keys::dimension_key(name);
-        let known = self.dimension_record(name)?;
+        let stored_record = self.store.get(Family::Meta, &key)?;
+        let known = stored_record.as_deref().map(|value| self.dimension_of(name, value)).transpose()?;
         if let Some((id, stored)) = &known {
             if self.is_marked(*id)? {
                 return Err(StoreError::BeingRemoved { name: name.into() });
@@ -226,7 +261,8 @@ impl WorldStore {
                 return Err(StoreError::OriginMismatch { name, stored, wanted });
             }
         }
-        let last: Option<u64> = self.read_record(keys::LAST_DIMENSION, StoredItem::LastDimension)?;
+        let stored_last = self.store.get(Family::Meta, keys::LAST_DIMENSION)?;
+        let last = stored_last.as_deref().map(|value| self.record(value, StoredItem::LastDimension)).transpose()?;
         let dimension = {
             let mut names = self.names.lock();
             names.last = names.last.max(last);
@@ -234,13 +270,24 @@ impl WorldStore {
         };
         let dimension = dimension.ok_or_else(|| self.corrupt(StoredItem::LastDimension, "no number is left after it"));
         let (dimension, last) = dimension?;
+        if self.names.name(dimension).is_some_and(|other| other != name) {
+            let reason = "another name has the same number: choose another name";
+            return Err(self.corrupt(StoredItem::Dimension(name.into()), reason));
+        }
         let mut writes = WriteBatch::default();
+        writes.require(Family::Meta, key.clone(), stored_record);
+        writes.require(Family::Meta, keys::LAST_DIMENSION, stored_last);
         writes.put(Family::Meta, key, record::encode(&(dimension, origin)));
         writes.put(Family::Meta, keys::LAST_DIMENSION, record::encode(&last));
         if is_sparse {
             writes.put(Family::Meta, keys::key_of_dimension(keys::SPARSE, dimension), Vec::new());
         }
-        self.write(writes, Durability::Sync)?;
+        if let Err(error) = self.write(writes, Durability::Sync) {
+            if matches!(error, StoreError::PreconditionFailed { .. }) {
+                self.names.forget(name, dimension);
+            }
+            return Err(error);
+        }
         self.names_stored(&[name.to_owned()]);
         Ok(dimension)
     }

@@ -87,6 +87,26 @@ pub enum StoreError {
         /// The path of the store.
         path: PathBuf,
     },
+    /// Servers share the world, and this is only possible while one process has it alone.
+    #[error("{what}: not possible in the world {}, which several servers share", path.display())]
+    Shared {
+        /// What was to be done.
+        what: &'static str,
+        /// The path of the store.
+        path: PathBuf,
+    },
+    /// Other servers of a shared world are running that do not know all of this game's types.
+    #[error(
+        "this game has blocks, block components or saved components that are new in the world {}, and {servers} other \
+         servers of it are running: stop them, and start them again after this one",
+        path.display()
+    )]
+    NewTypes {
+        /// The number of other servers.
+        servers: usize,
+        /// The path of the store.
+        path: PathBuf,
+    },
     /// No dimension has this name, or the dimension is being removed.
     #[error("the world {} has no dimension {name:?}", path.display())]
     UnknownDimension {
@@ -246,6 +266,14 @@ pub enum WorldOpenError {
         /// The database's folder.
         path: PathBuf,
     },
+    /// Servers share the world, so no process can have it alone.
+    #[error("the world {} is shared by {servers} running servers; stop them first", path.display())]
+    Shared {
+        /// The path of the world.
+        path: PathBuf,
+        /// The number of servers.
+        servers: usize,
+    },
     /// The database cannot be used.
     #[error("{source}{}", hint_for(path))]
     Database {
@@ -337,6 +365,10 @@ pub enum StoredItem {
     Plot(DimensionId, TilePos),
     /// The number of joins in a dimension.
     Joins(DimensionId),
+    /// Something on its way to a plot of another server: the plot, the sender, and the sender's number for it.
+    Crossing(Box<(DimensionId, TilePos, u64, u64)>),
+    /// The server on which the player of this name is.
+    LogIn(String),
     /// A list of the registry, by its key.
     Registry(String),
     /// A key of unknown form.
@@ -369,6 +401,11 @@ impl fmt::Display for StoredItem {
             Self::Server(incarnation) => write!(f, "server {incarnation}"),
             Self::Plot(dimension, plot) => write!(f, "the owner of plot {plot} of {dimension}"),
             Self::Joins(dimension) => write!(f, "the number of joins in {dimension}"),
+            Self::Crossing(crossing) => {
+                let (dimension, plot, sender, number) = **crossing;
+                write!(f, "crossing {number} of server {sender} to plot {plot} of {dimension}")
+            }
+            Self::LogIn(name) => write!(f, "the server of player {name:?}"),
             Self::Registry(key) => write!(f, "the registry's list {key:?}"),
             Self::Key(family, key) => write!(f, "key {key:02x?} of {family}"),
         }

@@ -63,12 +63,17 @@ pub(super) const JOINS: &[u8] = b"joins:";
 /// The owners of plots.
 pub(super) const PLOT: &[u8] = b"plot:";
 
+/// What is on its way to a plot from other servers.
+pub(super) const CROSSING: &[u8] = b"crossing:";
+
 /// The key in `meta` of the number of the server that joined last.
 pub(super) const LAST_SERVER: &[u8] = b"last server";
 
 /// The prefixes of other keys.
 pub(super) const SERVER: &[u8] = b"server:";
 pub(super) const BEAT: &[u8] = b"beat:";
+/// The servers on which players are.
+pub(super) const LOG_IN: &[u8] = b"log-in:";
 pub(super) const COOLING: &[u8] = b"cooling:";
 pub(super) const DAMAGED: &[u8] = b"damaged:";
 pub(super) const PLAYER: &[u8] = b"player:";
@@ -184,6 +189,32 @@ pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
 
 pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     parse(TILE, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
+}
+
+/// The key of the `number`th crossing of a server, on its way to this plot. The keys of a plot are one range.
+pub(super) fn crossing_key(dimension: DimensionId, plot: TilePos, sender: u64, number: u64) -> Vec<u8> {
+    [&key_at(CROSSING, dimension, plot.x, plot.z)[..], &sender.to_be_bytes(), &number.to_be_bytes()].concat()
+}
+
+/// The range of the crossings to a plot.
+pub(super) fn crossing_range(dimension: DimensionId, plot: TilePos) -> Range<Vec<u8>> {
+    range_of(&key_at(CROSSING, dimension, plot.x, plot.z))
+}
+
+pub(super) fn parse_crossing_key(key: &[u8]) -> Option<(DimensionId, TilePos, u64, u64)> {
+    parse(CROSSING, key, |key| {
+        let plot = (key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?));
+        Some((plot.0, plot.1, u64::from_be_bytes(key.array()?), u64::from_be_bytes(key.array()?)))
+    })
+}
+
+/// The key of the server on which the player of this name is.
+pub(super) fn log_in_key(name: &str) -> Vec<u8> {
+    [LOG_IN, name.as_bytes()].concat()
+}
+
+pub(super) fn parse_log_in_key(key: &[u8]) -> Option<&str> {
+    str::from_utf8(key.strip_prefix(LOG_IN)?).ok()
 }
 
 /// The key of the owner of a plot, which is a tile.

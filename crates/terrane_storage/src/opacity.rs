@@ -5,6 +5,7 @@ pub(super) mod batch_opacity;
 #[cfg(test)]
 mod tests;
 
+use super::servers::Plot;
 use super::values::blocks::KnownBlocks;
 use super::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, DimensionId};
@@ -25,9 +26,15 @@ impl WorldStore {
             Some(Ok(None)) | None => {}
         }
         let written = self.written.load(Ordering::Acquire);
+        let plot = (dimension, batch.column(0).tile());
+        // The map of another server's ground is not kept.
+        let owner = match self.incarnation() {
+            Some(incarnation) => incarnation.own_row(plot)?.map(|row| Some((plot, row))),
+            None => Some(None),
+        };
         let tile = self.opacity_of_chunks(dimension, batch, &blocks)?;
-        if blocks.are_registered() {
-            self.keep_opacity(dimension, key, &tile, &blocks, written);
+        if let Some(owner) = owner.filter(|_| blocks.are_registered()) {
+            self.keep_opacity(dimension, key, &tile, &blocks, written, owner);
         }
         Ok(tile)
     }
@@ -73,7 +80,8 @@ impl WorldStore {
 
     /// Stores a map, unless another write happened since `written` was read or is in progress: the map may be outdated
     /// by then. A map that is not stored is made again, so this does not wait and ignores errors. Maps of empty ground
-    /// are not stored, so that looking at distant ground leaves nothing behind.
+    /// are not stored, so that looking at distant ground leaves nothing behind. In a shared world, `owner` is the plot and its
+    /// row: the plot may change hands meanwhile.
     fn keep_opacity(
         &self,
         dimension: DimensionId,
@@ -81,6 +89,7 @@ impl WorldStore {
         tile: &BatchOpacity,
         blocks: &KnownBlocks,
         written: u64,
+        owner: Option<(Plot, Vec<u8>)>,
     ) {
         if !tile.is_worth_storing() {
             return;
@@ -92,6 +101,9 @@ impl WorldStore {
         envelope::seal(&mut value, 0);
         let mut writes = WriteBatch::default();
         writes.put(Family::Opacity, key, value);
+        if let Some(((dimension, plot), row)) = owner {
+            writes.require(Family::Meta, keys::plot_key(dimension, plot), Some(row));
+        }
         let Ok(_writing) = self.try_lock_writes() else { return };
         if self.written.load(Ordering::Acquire) != written || self.is_marked(dimension) != Ok(false) {
             return;

@@ -65,6 +65,7 @@ impl WorldStore {
     }
 
     fn mark_for_removal(&self, name: &str) -> Result<DimensionId, StoreError> {
+        self.require_alone("the removal of a dimension")?;
         let _writing = self.lock_writes();
         let (dimension, _) = self.dimension_record(name)?.ok_or_else(|| self.unknown_dimension(name))?;
         let mut writes = WriteBatch::default();

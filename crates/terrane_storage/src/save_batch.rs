@@ -1,5 +1,6 @@
 //! The data to be saved.
 
+use super::servers::{Crossing, CrossingId};
 use super::{EntityRecord, StoredBlockTick, StoredPregeneration};
 use crate::chunk::{Chunk, ColumnSummary};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
@@ -31,6 +32,10 @@ pub struct SaveBatch {
     pub unused: BTreeSet<(DimensionId, ColumnPos)>,
     /// Pre-generations, by number; `None` for ended ones.
     pub pregenerations: BTreeMap<(DimensionId, u64), Option<StoredPregeneration>>,
+    /// Everything that leaves for another server of a shared world.
+    pub sent: BTreeMap<CrossingId, Crossing>,
+    /// Crossings whose content is in this batch or has arrived by it. The commit removes them.
+    pub received: BTreeSet<CrossingId>,
     /// The clocks of dimensions. They are saved along with other data, and never alone.
     pub clocks: BTreeMap<DimensionId, Duration>,
     /// The time of day of dimensions, in days, at the time of their clocks. Saved along with them.
@@ -51,14 +56,17 @@ impl SaveBatch {
         self.tiles.extend(newer.tiles);
         self.summaries.extend(newer.summaries);
         self.pregenerations.extend(newer.pregenerations);
+        self.sent.extend(newer.sent);
+        self.received.extend(newer.received);
         self.clocks.extend(newer.clocks);
         self.days.extend(newer.days);
     }
 
     /// The number of items to save.
     pub fn len(&self) -> usize {
-        let Self { chunks, block_ticks, entities, tiles, summaries, unused: _, pregenerations, .. } = self;
-        chunks.len() + block_ticks.len() + entities.len() + tiles.len() + summaries.len() + pregenerations.len()
+        let Self { chunks, block_ticks, entities, tiles, summaries, pregenerations, sent, received, .. } = self;
+        let ground = chunks.len() + block_ticks.len() + tiles.len() + summaries.len();
+        ground + entities.len() + pregenerations.len() + sent.len() + received.len()
     }
 
     /// Returns `true` if there is nothing to save.
@@ -76,6 +84,8 @@ impl fmt::Debug for SaveBatch {
             .field("tiles", &self.tiles.len())
             .field("summaries", &self.summaries.len())
             .field("pregenerations", &self.pregenerations.len())
+            .field("sent", &self.sent.len())
+            .field("received", &self.received.len())
             .finish()
     }
 }
@@ -102,8 +112,12 @@ mod tests {
         let summary = ColumnSummary::new(&Column::new(ColumnPos::new(0, 0)));
         batch.summaries.insert((DimensionId(1), ColumnPos::new(0, 0)), Arc::new(summary));
         batch.pregenerations.insert((DimensionId(1), 0), None);
-        assert_eq!(batch.len(), 6);
-        let counts = "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1, summaries: 1, pregenerations: 1 }";
+        let crossing = CrossingId { plot: (DimensionId(1), TilePos::new(0, 0)), sender: 1, number: 1 };
+        batch.sent.insert(crossing, Crossing::Entities(Vec::new()));
+        batch.received.insert(crossing);
+        assert_eq!(batch.len(), 8);
+        let counts = "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1, summaries: 1, pregenerations: 1, \
+                      sent: 1, received: 1 }";
         assert_eq!(format!("{batch:?}"), counts);
     }
 

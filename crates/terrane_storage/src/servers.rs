@@ -4,20 +4,28 @@
 //! [preconditions](WriteBatch::require), so any [`KeyValueStore`] can hold a shared world. Clocks decide when a server
 //! may be ended, and never whether a write counts.
 
+mod crossings;
 mod joins;
 mod lease;
+mod log_ins;
 mod plots;
 #[cfg(test)]
 mod tests;
 
 use crate::bytes::record;
 use crate::{Durability, Family, KeyValueStore, Read, StoreError, StoredItem, WriteBatch, keys};
+pub use crossings::{CROSSINGS_AT_ONCE, Crossing, CrossingId};
 pub use joins::Join;
 pub use lease::{Lease, Watch};
-pub use plots::Plot;
+pub use plots::{PLOT_SIZE, Plot, PlotContents};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long a server must show no sign of life until another one may end it. The servers of a world must agree on it.
+pub const TERM: Duration = Duration::from_secs(8);
 
 /// One run of a server on a shared world. Its number is never assigned twice.
 ///
@@ -47,25 +55,32 @@ impl Incarnation {
     /// the crate does not interpret it.
     pub fn join(store: Arc<dyn KeyValueStore>, address: &[u8]) -> Result<Self, StoreError> {
         loop {
-            let last = store.get(Family::Meta, keys::LAST_SERVER)?;
-            let number = match &last {
-                Some(last) => decode::<u64>(&*store, last, StoredItem::LastServer)?.saturating_add(1),
-                None => 1,
-            };
-            let row = record::encode(&address);
             let mut batch = WriteBatch::default();
-            batch.require(Family::Meta, keys::LAST_SERVER, last);
-            batch.put(Family::Meta, keys::LAST_SERVER, record::encode(&number));
-            batch.put(Family::Meta, keys::server_key(number), row.clone());
-            batch.put(Family::Meta, keys::beat_key(number), record::encode(&0_u64));
+            let incarnation = Self::announce(store.clone(), address, &mut batch)?;
             match store.write(batch, Durability::Sync) {
                 Err(StoreError::PreconditionFailed { .. }) => {}
-                written => {
-                    written?;
-                    return Ok(Self { store, number, row, beats: AtomicU64::new(1) });
-                }
+                written => return written.map(|()| incarnation),
             }
         }
+    }
+
+    /// A new incarnation that begins with this batch. If another server begins at the same moment, the batch is refused.
+    pub(crate) fn announce(
+        store: Arc<dyn KeyValueStore>,
+        address: &[u8],
+        batch: &mut WriteBatch,
+    ) -> Result<Self, StoreError> {
+        let last = store.get(Family::Meta, keys::LAST_SERVER)?;
+        let number = match &last {
+            Some(last) => decode::<u64>(&*store, last, StoredItem::LastServer)?.saturating_add(1),
+            None => 1,
+        };
+        let row = record::encode(&address);
+        batch.require(Family::Meta, keys::LAST_SERVER, last);
+        batch.put(Family::Meta, keys::LAST_SERVER, record::encode(&number));
+        batch.put(Family::Meta, keys::server_key(number), row.clone());
+        batch.put(Family::Meta, keys::beat_key(number), record::encode(&0_u64));
+        Ok(Self { store, number, row, beats: AtomicU64::new(1) })
     }
 
     /// The number of this incarnation.
@@ -103,17 +118,13 @@ impl Incarnation {
 
     /// The living servers, by number, this one included.
     pub fn signs(&self) -> Result<Vec<Sign>, StoreError> {
-        let all = |prefix| Read::Range(Family::Meta, keys::range_of(prefix), usize::MAX);
-        let mut found = self.store.read(&[all(keys::SERVER), all(keys::BEAT)])?.into_iter();
-        let rows = found.next().unwrap_or_default();
-        let beats: BTreeMap<Vec<u8>, Vec<u8>> = found.next().unwrap_or_default().into_iter().collect();
-        let sign = |(key, row): (Vec<u8>, Vec<u8>)| {
-            let incarnation = keys::parse_server_key(&key)?;
-            let beat = beats.get(&keys::beat_key(incarnation))?.clone();
-            let address = decode(&*self.store, &row, StoredItem::Server(incarnation));
-            Some(address.map(|address| Sign { incarnation, address, beat }))
-        };
-        rows.into_iter().filter_map(sign).collect()
+        signs(&*self.store)
+    }
+
+    /// The number of other living servers. The batch is refused if another one joins before it is written. It ends those that
+    /// show no sign of life; this waits for that.
+    pub(crate) fn others(&self, batch: &mut WriteBatch) -> Result<usize, StoreError> {
+        end_silent(&*self.store, Some(self.number), batch)
     }
 
     /// Ends another incarnation unless it has shown life since `sign` was read. Returns `false` if it has, has ended
@@ -125,24 +136,82 @@ impl Incarnation {
         if sign.incarnation == self.number {
             return Ok(false);
         }
-        let (row, beat) = (keys::server_key(sign.incarnation), keys::beat_key(sign.incarnation));
         let mut batch = WriteBatch::default();
-        batch.require(Family::Meta, row.clone(), Some(record::encode(&sign.address)));
-        batch.require(Family::Meta, beat.clone(), Some(sign.beat.clone()));
-        batch.delete(Family::Meta, row);
-        batch.delete(Family::Meta, beat);
+        sign.end(&mut batch);
         match self.write(batch) {
             Err(StoreError::PreconditionFailed { .. }) => Ok(false),
             written => written.map(|()| true),
         }
     }
 
-    /// Ends this incarnation. Its ground becomes free.
-    pub fn leave(self) -> Result<(), StoreError> {
+    /// Ends this incarnation. Its ground becomes free, and it can write nothing more.
+    pub fn leave(&self) -> Result<(), StoreError> {
         let mut batch = WriteBatch::default();
         batch.delete(Family::Meta, keys::server_key(self.number));
         batch.delete(Family::Meta, keys::beat_key(self.number));
         self.store.write(batch, Durability::Sync)
+    }
+}
+
+impl Sign {
+    /// Ends the server with this batch, unless it has shown life since this was read.
+    fn end(&self, batch: &mut WriteBatch) {
+        let (row, beat) = (keys::server_key(self.incarnation), keys::beat_key(self.incarnation));
+        batch.require(Family::Meta, row.clone(), Some(record::encode(&self.address)));
+        batch.require(Family::Meta, beat.clone(), Some(self.beat.clone()));
+        batch.delete(Family::Meta, row);
+        batch.delete(Family::Meta, beat);
+    }
+}
+
+/// The living servers, by number.
+fn signs(store: &dyn KeyValueStore) -> Result<Vec<Sign>, StoreError> {
+    let all = |prefix| Read::Range(Family::Meta, keys::range_of(prefix), usize::MAX);
+    let mut found = store.read(&[all(keys::SERVER), all(keys::BEAT)])?.into_iter();
+    let rows = found.next().unwrap_or_default();
+    let beats: BTreeMap<Vec<u8>, Vec<u8>> = found.next().unwrap_or_default().into_iter().collect();
+    let sign = |(key, row): (Vec<u8>, Vec<u8>)| {
+        let incarnation = keys::parse_server_key(&key)?;
+        let beat = beats.get(&keys::beat_key(incarnation))?.clone();
+        let address = decode(store, &row, StoredItem::Server(incarnation));
+        Some(address.map(|address| Sign { incarnation, address, beat }))
+    };
+    rows.into_iter().filter_map(sign).collect()
+}
+
+/// Ends all servers of a world but `own` with this batch, and returns 0. A server that has not left by itself is taken for dead
+/// after a [`TERM`] without a sign of life; this waits for that. Returns the number of servers if one of them lives.
+pub(crate) fn end_silent(
+    store: &dyn KeyValueStore,
+    own: Option<u64>,
+    batch: &mut WriteBatch,
+) -> Result<usize, StoreError> {
+    let last = store.get(Family::Meta, keys::LAST_SERVER)?;
+    // Nor may another server join meanwhile.
+    batch.require(Family::Meta, keys::LAST_SERVER, last.clone());
+    if last.is_none() {
+        return Ok(0);
+    }
+    let (clock, mut watch, mut first) = (Instant::now(), Watch::new(TERM), None);
+    loop {
+        let asked = clock.elapsed();
+        let mut signs = signs(store)?;
+        signs.retain(|sign| Some(sign.incarnation) != own);
+        let silent = watch.read(asked, clock.elapsed(), &signs);
+        if silent.len() == signs.len() {
+            silent.iter().for_each(|sign| sign.end(batch));
+            return Ok(0);
+        }
+        match &first {
+            Some(first) if *first != signs => return Ok(signs.len()),
+            Some(_) => {}
+            None => {
+                let path = store.path().display();
+                tracing::info!("{} servers did not leave {path}: waiting for a sign of life for {TERM:?}", signs.len());
+                first = Some(signs);
+            }
+        }
+        sleep(TERM / 8);
     }
 }
 
@@ -159,6 +228,12 @@ pub(crate) fn check(store: &dyn KeyValueStore, key: &[u8], value: &[u8]) -> Opti
     }
     if let Some(incarnation) = keys::parse_beat_key(key) {
         return Some(decode::<u64>(store, value, StoredItem::Server(incarnation)).map(drop));
+    }
+    if let Some(checked) = crossings::check(store, key, value) {
+        return Some(checked);
+    }
+    if let Some(name) = keys::parse_log_in_key(key) {
+        return Some(decode::<u64>(store, value, StoredItem::LogIn(name.into())).map(drop));
     }
     (key == keys::LAST_SERVER).then(|| decode::<u64>(store, value, StoredItem::LastServer).map(drop))
 }

@@ -9,6 +9,7 @@ use super::RocksStore;
 use super::dimensions::DimensionNames;
 #[cfg(feature = "rocksdb")]
 use super::folder::WorldFolder;
+use super::servers::{self, Incarnation};
 use super::tiers::heat::Heat;
 use super::tiers::promotion::LoadedGroups;
 #[cfg(feature = "rocksdb")]
@@ -22,7 +23,7 @@ use super::{
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockResult};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -41,6 +42,14 @@ pub enum StorageConfig {
     /// A custom backend. The caller must make sure that only one world at a time is open on it. If several are, only
     /// the one that was opened last can write.
     Custom(Arc<dyn KeyValueStore>),
+    /// A backend that several servers share, of which this process is one. It must be the same data for all of them, such
+    /// as a database.
+    Shared {
+        /// The backend.
+        store: Arc<dyn KeyValueStore>,
+        /// Where clients reach this server. The crate does not interpret it.
+        address: Vec<u8>,
+    },
 }
 
 impl fmt::Debug for StorageConfig {
@@ -49,6 +58,7 @@ impl fmt::Debug for StorageConfig {
             Self::Path(path) => f.debug_tuple("Path").field(path).finish(),
             Self::Memory => f.write_str("Memory"),
             Self::Custom(store) => f.debug_tuple("Custom").field(&store.path()).finish(),
+            Self::Shared { store, .. } => f.debug_tuple("Shared").field(&store.path()).finish(),
         }
     }
 }
@@ -70,8 +80,19 @@ pub struct WorldStore {
     pub(super) written: AtomicU64,
     pub(super) names: Arc<DimensionNames>,
     header: Header,
-    /// The stored header, as long as this session is the last one; `None` without a session.
-    fence: Option<Vec<u8>>,
+    session: Session,
+    /// `true` if the last commit failed and may have happened all the same.
+    pub(super) is_unsettled: AtomicBool,
+}
+
+/// What allows this process to write.
+enum Session {
+    /// Nothing: the world was opened to be read.
+    None,
+    /// It has the world alone, as long as the stored header is this one.
+    Alone(Vec<u8>),
+    /// It is one of several servers.
+    Server(Incarnation),
 }
 
 impl WorldStore {
@@ -81,6 +102,7 @@ impl WorldStore {
             StorageConfig::Memory => Self::from_store(Arc::new(MemoryStore::new())),
             StorageConfig::Path(path) => Self::open_path(path),
             StorageConfig::Custom(store) => Self::from_store(Arc::clone(store)),
+            StorageConfig::Shared { store, address } => Self::join(Arc::clone(store), address),
         }
     }
 
@@ -103,7 +125,7 @@ impl WorldStore {
         let folder = WorldFolder::open(path)?;
         let store = open_database(&folder.database(), folder.is_new())
             .map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
-        let mut world = Self::start_session(path, store, folder.is_new())?;
+        let mut world = Self::start_session(path, store, folder.is_new(), None)?;
         if folder.is_new() {
             folder.finish_creation()?;
         }
@@ -117,7 +139,14 @@ impl WorldStore {
     /// Opens the world in a custom backend, or creates it there.
     pub fn from_store(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
-        Self::start_session(&path, store, true)
+        Self::start_session(&path, store, true, None)
+    }
+
+    /// Joins the world in a backend as one of several servers, or creates it there. `address` is where clients reach this
+    /// server; the crate does not interpret it. A process that has had the world alone can no longer write.
+    pub fn join(store: Arc<dyn KeyValueStore>, address: &[u8]) -> Result<Self, WorldOpenError> {
+        let path = store.path().to_path_buf();
+        Self::start_session(&path, store, true, Some(address))
     }
 
     /// A store whose world has not been read yet.
@@ -134,11 +163,18 @@ impl WorldStore {
             written: AtomicU64::default(),
             names: Arc::default(),
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
-            fence: None,
+            session: Session::None,
+            is_unsettled: AtomicBool::new(false),
         }
     }
 
-    fn start_session(path: &Path, store: Arc<dyn KeyValueStore>, may_create: bool) -> Result<Self, WorldOpenError> {
+    /// Starts a session: alone, or as a server with an address.
+    fn start_session(
+        path: &Path,
+        store: Arc<dyn KeyValueStore>,
+        may_create: bool,
+        address: Option<&[u8]>,
+    ) -> Result<Self, WorldOpenError> {
         let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
         let mut world = Self::without_session(store);
@@ -166,8 +202,21 @@ impl WorldStore {
             let fence = record::encode(&world.header);
             let mut writes = WriteBatch::default();
             writes.require(Family::Meta, keys::HEADER, stored);
+            // If another process has the world alone, this ends its session.
             writes.put(Family::Meta, keys::HEADER, fence.clone());
-            world.fence = Some(fence);
+            world.session = match address {
+                Some(address) => {
+                    let store = world.store.clone();
+                    Session::Server(Incarnation::announce(store, address, &mut writes).map_err(damaged)?)
+                }
+                None => {
+                    let servers = servers::end_silent(&*world.store, None, &mut writes).map_err(damaged)?;
+                    if servers > 0 {
+                        return Err(WorldOpenError::Shared { path: path.to_path_buf(), servers });
+                    }
+                    Session::Alone(fence)
+                }
+            };
             match world.store.write(writes, Durability::Sync) {
                 // A backend that finds damage in the background refuses one write and then works around the damage.
                 Err(StoreError::Backend { .. }) if attempt == 1 => {}
@@ -208,19 +257,41 @@ impl WorldStore {
         None
     }
 
-    /// Writes a batch if this session is still the world's last one. The header holds the session's number, and every batch
-    /// requires that header. So a session that has been superseded can never change the world, not even by a delayed write.
+    /// Writes a batch if this session has not ended. The header holds the number of the last session that has the world
+    /// alone, and every batch requires that header. So a session that has been superseded can never change the world, not
+    /// even by a delayed write. The batch of a server requires the server's own row instead.
     pub(super) fn write(&self, mut batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
-        let Some(fence) = &self.fence else { return Err(StoreError::NotWritable { path: self.path().to_path_buf() }) };
-        batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));
-        let written = self.store.write(batch, durability);
-        self.written.fetch_add(1, Ordering::Release);
-        written.map_err(|error| match error {
-            StoreError::PreconditionFailed { key, path, .. } if key == keys::HEADER => {
-                StoreError::Superseded { session: self.session(), path }
+        let written = match &self.session {
+            Session::None => return Err(StoreError::NotWritable { path: self.path().to_path_buf() }),
+            Session::Alone(fence) => {
+                batch.require(Family::Meta, keys::HEADER, Some(fence.clone()));
+                self.store.write(batch, durability).map_err(|error| match error {
+                    StoreError::PreconditionFailed { key, path, .. } if key == keys::HEADER => {
+                        StoreError::Superseded { session: self.session(), path }
+                    }
+                    error => error,
+                })
             }
-            error => error,
-        })
+            Session::Server(incarnation) => incarnation.write(batch),
+        };
+        self.written.fetch_add(1, Ordering::Release);
+        written
+    }
+
+    /// This run of a server, if several servers share the world.
+    pub fn incarnation(&self) -> Option<&Incarnation> {
+        if let Session::Server(incarnation) = &self.session { Some(incarnation) } else { None }
+    }
+
+    /// Refuses what is only possible for a process that has the world alone.
+    ///
+    /// # Errors
+    /// [`StoreError::Shared`] if several servers share the world.
+    pub fn require_alone(&self, what: &'static str) -> Result<(), StoreError> {
+        match self.session {
+            Session::Server(_) => Err(StoreError::Shared { what, path: self.path().to_path_buf() }),
+            Session::None | Session::Alone(_) => Ok(()),
+        }
     }
 
     /// The path of the world, for messages.
@@ -302,6 +373,14 @@ impl WorldStore {
     /// Decodes the record of `item`. If the record is damaged, the error names the item.
     pub(super) fn record<T: DeserializeOwned>(&self, value: &[u8], item: StoredItem) -> Result<T, StoreError> {
         record::decode(value).map_err(|reason| self.corrupt(item, reason))
+    }
+}
+
+impl Drop for WorldStore {
+    fn drop(&mut self) {
+        if let Some(Err(error)) = self.incarnation().map(Incarnation::leave) {
+            tracing::warn!("the other servers take this one for living until its term is over: {error}");
+        }
     }
 }
 

@@ -7,10 +7,12 @@ use crate::coordinator::streaming::tickets::Ticket;
 use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
-use crate::simulation::{Answer, Inbox, LoadedColumn, Outbox, Position, Traveller, Undeliverable, ViewerRadii};
-use crate::space::DimensionId;
-use crate::storage::{ChunkGroup, SaveBatch};
+use crate::simulation::{Answer, Inbox, Letter, LoadedColumn, Outbox, Position, Traveller, Undeliverable, ViewerRadii};
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::servers::Crossing;
+use crate::storage::{ChunkGroup, EntityRecord, SaveBatch};
 use bevy::prelude::*;
+use std::mem;
 use uuid::Uuid;
 
 impl Surroundings<'_> {
@@ -68,7 +70,7 @@ impl Surroundings<'_> {
             letters.into_iter().for_each(|letter| self.post.send(letter));
         }
         for (letter, reason) in undelivered {
-            self.post.give_back(letter, reason);
+            self.send_back(letter, reason);
         }
         letters.into_iter().for_each(|letter| self.post.accept(letter));
         parts
@@ -84,13 +86,76 @@ impl Surroundings<'_> {
         departed
     }
 
+    /// Returns `true` if this server has the ground of the column, in a world that several servers share.
+    fn is_here(&self, dimension: DimensionId, column: ColumnPos) -> bool {
+        self.dimensions.open.get(&dimension).is_some_and(|open| !open.is_closing() && open.may_have(column))
+    }
+
+    /// Sends a letter back that reached its region and was not delivered. In a world that several servers share, its place or
+    /// its entity may have gone to another server.
+    fn send_back(&mut self, letter: Letter, reason: Undeliverable) {
+        if self.saves.server.is_some() {
+            let is_lost = matches!(reason, Undeliverable::NoSuchEntity(_));
+            if is_lost && self.post.share(&letter).is_some() {
+                return self.post.astray.push(letter);
+            }
+            if let (None, Some((dimension, column)), Some(block)) = (letter.crossing, letter.column(), letter.block())
+                && !self.is_here(dimension, column)
+                && let Some((kind, bytes)) = self.post.share(&letter)
+            {
+                let message = Crossing::Message { block, entity: None, kind, bytes };
+                return self.saves.send_to((dimension, column.tile()), message);
+            }
+        }
+        self.post.give_back(letter, reason);
+    }
+
+    /// Sends an entity to the plot of its place, whichever server owns it. A player waits in the store until it is known where
+    /// it is to log in.
+    fn send_to_server(&mut self, from: DimensionId, traveller: Traveller, mut records: Vec<EntityRecord>) {
+        if let Some(dimension) = self.dimensions.open.get_mut(&from) {
+            traveller.viewers.iter().for_each(|(viewer, _)| dimension.release(Ticket::Region(*viewer)));
+        }
+        let Position { dimension, block, offset } = traveller.position;
+        let plot = (dimension, block.column().tile());
+        for record in &mut records {
+            if (record.dimension, record.column().tile()) != plot {
+                // What follows it comes along.
+                (record.dimension, record.block, record.offset) = (dimension, block, offset.to_array());
+            }
+        }
+        let gone = traveller.ids.iter().map(|id| (*id, None));
+        self.saves.pending.entities.extend(gone);
+        let (players, others): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| record.player().is_some());
+        for player in players {
+            self.saves.pending.entities.insert(player.id, Some(player.clone()));
+            self.post.strayed.push(player);
+        }
+        if !others.is_empty() {
+            self.saves.send_to(plot, Crossing::Entities(others));
+        }
+        let mut traveller = traveller;
+        for letter in mem::take(&mut traveller.letters) {
+            match self.post.share(&letter).zip(letter.entity()) {
+                Some(((kind, bytes), id)) => {
+                    self.saves.send_to(plot, Crossing::Message { block, entity: Some(id), kind, bytes });
+                }
+                None => self.post.give_back(letter, Undeliverable::OtherServer(block.column())),
+            }
+        }
+        let reason = |_| Undeliverable::OtherServer(block.column());
+        self.post.drop_traveller(traveller, reason, &mut self.directory, &mut self.publisher);
+    }
+
     /// Sends an entity that left a region to the dimension of its new place, or leaves it to the store.
     fn send_traveller(&mut self, from: DimensionId, mut traveller: Traveller) {
         let to = traveller.position.dimension;
-        if let Some(record) = traveller.record.take() {
-            self.directory.sightings.note(&record);
-            self.saves.pending.entities.insert(record.id, Some(record));
+        let records = mem::take(&mut traveller.records);
+        records.iter().for_each(|record| self.directory.sightings.note(record));
+        if self.saves.server.is_some() && !self.is_here(to, traveller.position.column()) {
+            return self.send_to_server(from, traveller, records);
         }
+        self.saves.pending.entities.extend(records.into_iter().map(|record| (record.id, Some(record))));
         if self.dimensions.removed.contains(&to) {
             // Entities in a removed dimension are removed with it.
             self.saves.pending.entities.extend(traveller.ids.iter().map(|id| (*id, None)));
@@ -117,6 +182,7 @@ impl Surroundings<'_> {
 
 impl Dimension {
     fn take_unsaved(&mut self, save: SaveBatch, saves: &mut Saves) {
+        saves.received.remove(save.received.iter().copied());
         self.edited.extend(save.summaries.keys().map(|(_, column)| *column));
         saves.pending.merge(save);
     }
@@ -126,7 +192,9 @@ impl Dimension {
         if self.is_closing() {
             return;
         }
-        for (id, position, radii) in viewers {
+        for (id, position, radii) in
+            viewers.into_iter().filter(|(_, place, _)| self.may_have(place.column())).collect::<Vec<_>>()
+        {
             self.hold(Ticket::Region(id), position.block.chunk(), radii);
         }
     }

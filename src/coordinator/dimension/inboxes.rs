@@ -73,8 +73,11 @@ impl Dimension {
 
     /// Loads ground for letters, for at most this many places at a time.
     pub fn hold_for_letters(&mut self, most: usize) {
-        let Self { columns, holds, generation, stored, letter_places, .. } = self;
+        let Self { columns, holds, generation, stored, letter_places, plots, .. } = self;
+        let is_elsewhere = |column: ColumnPos| plots.as_ref().is_some_and(|plots| !plots.is_open(column.tile()));
         let is_stuck = |place: ChunkPos| match place.column() {
+            // The owner of its plot is asked.
+            column if is_elsewhere(column) => false,
             column if generation.settings.paused && !stored.is_completed(column) => true,
             column => {
                 let is_left_out = |heights: &Heights| heights.ungenerated.contains(place.y);
@@ -92,7 +95,7 @@ impl Dimension {
     }
 
     /// The chunk that is loaded for a letter; any chunk of the column unless the dimension is sparse.
-    fn letter_place(&self, column: ColumnPos, letter: &Letter) -> ChunkPos {
+    pub fn letter_place(&self, column: ColumnPos, letter: &Letter) -> ChunkPos {
         let height = letter.block().filter(|_| self.is_sparse()).map_or(0, |block| block.chunk().y);
         column.chunk(height)
     }
@@ -129,7 +132,7 @@ impl Dimension {
     /// Sends an entity to the region that owns its place now, or lets it wait for the column.
     pub fn send_traveller(&mut self, traveller: Traveller) {
         let column = traveller.position.column();
-        for (viewer, radii) in &traveller.viewers {
+        for (viewer, radii) in traveller.viewers.iter().filter(|_| self.may_have(column)).collect::<Vec<_>>() {
             self.hold(Ticket::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
         // The stored part of a fetched column is still being read and may contain this entity.

@@ -8,11 +8,14 @@ use crate::coordinator::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::close::remove_stored;
 use crate::coordinator::saving::save::Saves;
+use crate::coordinator::servers::receive;
 use crate::coordinator::streaming::rebuild::rebuild;
 use crate::coordinator::streaming::tickets::Ticket;
 use crate::coordinator::threads::Threads;
+use crate::coordinator::travel::letters::Post;
 use crate::simulation::ViewerRadii;
-use crate::storage::{EntityRecord, StoreError};
+use crate::space::DimensionId;
+use crate::storage::{EntityRecord, StoreError, WorldStore};
 use bevy::prelude::*;
 use std::mem;
 
@@ -23,11 +26,12 @@ pub(crate) fn open_dimension(
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     saves: ResMut<Saves>,
+    post: ResMut<Post>,
     threads: ResMut<Threads>,
     publisher: ResMut<Publisher>,
 ) {
     dimensions.unopened.push(Unopened { spec, until: 0, is_removed: false });
-    open_waiting(config, clock, dimensions, saves, threads, publisher);
+    open_waiting(config, clock, dimensions, saves, post, threads, publisher);
 }
 
 /// Opens the waiting dimensions, unless one of the same name is being closed or erased, or the store lacks data of it. Erases
@@ -37,6 +41,7 @@ pub fn open_waiting(
     clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     mut saves: ResMut<Saves>,
+    mut post: ResMut<Post>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
@@ -79,10 +84,26 @@ pub fn open_waiting(
             }
             Ok(Opening::Open(mut dimension, viewers)) => {
                 dimension.real_now = clock.now;
+                let id = dimension.id;
                 dimensions.begin(*dimension, &viewers, &mut publisher);
+                receive_crossings(id, &threads.store, &mut saves, &mut post);
             }
             Err(error) => publisher.fail_dimension(entity, error),
         }
+    }
+}
+
+/// Receives what servers left on its way to others, for a process that has the world alone.
+fn receive_crossings(id: DimensionId, store: &WorldStore, saves: &mut Saves, post: &mut Post) {
+    if store.incarnation().is_some() {
+        return;
+    }
+    match store.crossings(id) {
+        Ok(crossings) => {
+            let new = crossings.into_iter().filter(|(id, _)| !saves.received.has(*id)).collect::<Vec<_>>();
+            new.into_iter().for_each(|(id, crossing)| receive(id, crossing, saves, post));
+        }
+        Err(error) => error!("what was on its way between servers in {id} stays in the store: {error}"),
     }
 }
 

@@ -7,12 +7,14 @@ use crate::coordinator::dimension::{Closing, Dimension, Dimensions, Unopened};
 use crate::coordinator::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::jobs::JobBook;
 use crate::coordinator::publish::Publisher;
+use crate::coordinator::servers::Servers;
 use crate::coordinator::streaming::tickets::Ticket;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::coordinator::travel::letters::{Directory, Post};
 use crate::simulation::{Task, Undeliverable};
+use crate::space::ColumnPos;
 use crate::storage::WorldStore;
 use bevy::prelude::*;
 use std::mem;
@@ -92,12 +94,13 @@ pub fn close(
     mut post: ResMut<Post>,
     mut threads: ResMut<Threads>,
     mut jobs: ResMut<JobBook>,
+    mut servers: Option<ResMut<Servers>>,
     mut publisher: ResMut<Publisher>,
 ) {
     let mut closed = Vec::new();
     for dimension in dimensions.open.values_mut().filter(|open| open.is_closing()) {
         let (saves, directory) = (&mut *saves, &mut *directory);
-        dimension.empty_regions(&mut deadlines, saves, directory, &mut post, &mut publisher);
+        dimension.empty_regions(|_| true, || Task::Close, &mut deadlines, saves, directory, &mut post, &mut publisher);
         if dimension.is_empty(&deadlines, saves) {
             closed.push(dimension.id);
         }
@@ -108,7 +111,10 @@ pub fn close(
         dimension.note_region_events(&mut deadlines, &mut saves, &directory, &mut publisher);
         dimension.return_letters(&mut post);
         let remove = dimension.closing.is_some_and(|closing| closing.remove);
-        if remove {
+        if let (Some(servers), Some(plots)) = (&mut servers, &dimension.plots) {
+            servers.to_release.extend(plots.own().map(|plot| (id, plot)));
+        }
+        if remove && servers.is_none() {
             dimensions.removed.insert(id);
             jobs.end_jobs_of(id, &mut dimensions, &mut saves, &mut publisher);
         }
@@ -176,9 +182,11 @@ impl Dimension {
         }
     }
 
-    /// Makes each region hand out everything and evict all of its columns.
-    fn empty_regions(
+    /// Makes each region hand out everything and evict those of its columns that are to go.
+    pub fn empty_regions(
         &mut self,
+        is_to_go: impl Fn(ColumnPos) -> bool,
+        task: impl Fn() -> Task,
         deadlines: &mut Deadlines,
         saves: &mut Saves,
         directory: &mut Directory,
@@ -189,7 +197,8 @@ impl Dimension {
             if self.regionizer.data(region).is_none() {
                 continue;
             }
-            let columns = self.columns_of(region);
+            let mut columns = self.columns_of(region);
+            columns.retain(|column| is_to_go(*column));
             let (lost, mut columns): (Vec<_>, Vec<_>) =
                 columns.into_iter().partition(|column| self.has_halted(*column));
             // Columns that are being read again, or that miss data in flight, leave when they are complete.
@@ -200,14 +209,15 @@ impl Dimension {
             if !columns.is_empty() {
                 columns.iter().for_each(|column| self.columns.leave(*column));
                 self.inbox(region).evict = columns;
-                deadlines.begin_idle(self, region, Task::Close, saves);
+                deadlines.begin_idle(self, region, task(), saves);
             }
         }
     }
 
     /// Returns `true` if nothing is left in memory and everything is stored.
     fn is_empty(&mut self, deadlines: &Deadlines, saves: &mut Saves) -> bool {
-        if !self.columns.is_empty() || deadlines.running.keys().any(|(of, _)| *of == self.id) {
+        let has_messages = saves.received.has_messages(self.id, |_| true);
+        if has_messages || !self.columns.is_empty() || deadlines.running.keys().any(|(of, _)| *of == self.id) {
             return false;
         }
         let Some(closing) = &mut self.closing else { return false };

@@ -16,11 +16,13 @@ use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::SaveFailed;
 use crate::coordinator::exchange::Inbound;
 use crate::coordinator::publish::Publisher;
+use crate::coordinator::servers::Received;
 use crate::coordinator::threads::Threads;
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::storage::{Commit, Durability, EntityRecord, SaveBatch};
+use crate::storage::servers::{Crossing, CrossingId, Plot};
+use crate::storage::{Commit, Durability, EntityRecord, SaveBatch, StoreError};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -61,6 +63,14 @@ pub struct Saves {
     pub answers: Vec<SaveRequest>,
     /// Requests whose data is durable and that were not answered yet.
     pub answered: Vec<SaveRequest>,
+    /// The incarnation of this server, if several servers share the world.
+    pub server: Option<u64>,
+    /// What has arrived from other servers and is still in the store.
+    pub received: Received,
+    /// The number of the last crossing.
+    crossings: u64,
+    /// `true` if another process or server has taken over, so that nothing can be saved any more.
+    pub has_ended: bool,
     /// The records of restores whose changes could not be saved.
     pub unsaved_restores: Vec<PathBuf>,
     /// When the pending save is committed.
@@ -87,11 +97,19 @@ struct Round {
 }
 
 impl Saves {
-    pub fn new(config: &Settings) -> Self {
+    pub fn new(config: &Settings, server: Option<u64>) -> Self {
         let autosave = Autosave::new(config.saving.autosave_period);
         let commit_at = autosave.commit_within;
         let (durability, limit) = (config.saving.durability, config.saving.unsaved_limit.max(1));
-        Self { autosave, durability, limit, commit_at, ..Self::default() }
+        Self { autosave, durability, limit, commit_at, server, ..Self::default() }
+    }
+
+    /// Sends something to a plot of another server, with the next commit.
+    pub fn send_to(&mut self, plot: Plot, crossing: Crossing) {
+        if let Some(sender) = self.server {
+            self.crossings += 1;
+            self.pending.sent.insert(CrossingId { plot, sender, number: self.crossings }, crossing);
+        }
     }
 
     /// The number of the commit with which everything handed out so far is stored.
@@ -375,6 +393,7 @@ impl Saves {
                 Err(error) => {
                     // Dropped so that the batch has one owner and is not copied.
                     drop(sent);
+                    self.has_ended |= self.server.is_some() && matches!(error, StoreError::Superseded { .. });
                     error!("saving failed and will be retried: {error}");
                     publisher.event(SaveFailed { error: error.into(), requests: Vec::new() });
                     // Later changes are newer.

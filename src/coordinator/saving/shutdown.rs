@@ -88,7 +88,7 @@ fn keep_generated(mut inbound: ResMut<Inbound>, mut dimensions: ResMut<Dimension
         let Some(dimension) = dimensions.open.get_mut(&id).filter(|_| generated) else { continue };
         for (column, ready) in columns.into_iter().filter_map(|(column, result)| Some((column, result.ok()?))) {
             // A region may have fetched the column meanwhile, and its state is newer.
-            if dimension.stored.is_completed(column) {
+            if dimension.stored.is_completed(column) || !dimension.is_own(column) {
                 continue;
             }
             dimension.save_generated(&mut saves.pending, &ready.loaded.column, &ready.made);
@@ -266,6 +266,10 @@ fn last_commit(
     mut publisher: ResMut<Publisher>,
 ) {
     let now = clock.now;
+    if saves.has_ended {
+        // Another server has taken over. Nothing can be saved any more.
+        return;
+    }
     jobs.done.append(&mut saves.unsaved_restores);
     saves.requested.extend(jobs.take_done());
     // A commit that is in flight already; its data comes back if it fails.

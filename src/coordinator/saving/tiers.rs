@@ -121,6 +121,10 @@ pub fn tend_tiers(
 ) {
     let now = clock.now;
     let store = &*threads.store;
+    if store.incarnation().is_some() {
+        // Ground that several servers share stays as hot as it is.
+        return;
+    }
     store.set_session_time(now);
     if let Some(done) = tiers.done.take() {
         tiers.is_asked = false;

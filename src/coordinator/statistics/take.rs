@@ -9,6 +9,7 @@ use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::saving::tiers::Tiers;
+use crate::coordinator::servers::Servers;
 use crate::coordinator::streaming::{orders::Orders, progress::count_again_at};
 use crate::coordinator::threads::Threads;
 use crate::region::{RegionId, RegionState};
@@ -28,6 +29,7 @@ pub fn take_statistics(
     saves: Res<Saves>,
     tiers: Res<Tiers>,
     couplings: Res<Couplings>,
+    servers: Option<Res<Servers>>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
@@ -68,6 +70,8 @@ pub fn take_statistics(
         regions,
         viewers,
         section_shift: config.regionizer.section_shift,
+        servers: servers.as_ref().map(|servers| servers.statistics()).unwrap_or_default(),
+        is_frozen: servers.is_some_and(|servers| servers.is_frozen()),
         ..totals.statistics(now)
     };
     if totals.burst.is_over(statistics.worlds(), statistics.columns) {

@@ -220,6 +220,8 @@ impl Dimension {
             return false;
         };
         match kind {
+            // More ground is needed only where a viewer loads it.
+            _ if !self.may_have(near.batch.column(0)) => self.await_plot(near.batch, kind == Kind::Load),
             Kind::Load => self.order_loading(ticket, near, allowance, orders, publisher),
             Kind::Generate => self.order_generation(ticket, near, allowance, orders, publisher),
         }

@@ -177,6 +177,21 @@ impl Orders {
         self.threads.order(ColumnOrder { claim, ground, batch, columns, source, generates: true, urgency });
     }
 
+    /// Takes back the orders of columns like these that no thread has begun.
+    pub fn take_back(
+        &mut self,
+        dimension: &mut Dimension,
+        is_to_go: impl Fn(ColumnPos) -> bool,
+        publisher: &mut Publisher,
+    ) {
+        let distance = |order: &ColumnOrder| match order.columns.iter().any(|column| is_to_go(*column)) {
+            true => f64::INFINITY,
+            false => order.urgency.distance,
+        };
+        let taken = self.threads.revise(dimension.id, distance);
+        taken.into_iter().for_each(|order| self.undo(dimension, order, publisher));
+    }
+
     /// Takes back an order that no thread has begun, as if it had never been made.
     fn undo(&mut self, dimension: &mut Dimension, order: ColumnOrder, publisher: &mut Publisher) {
         let may_generate = order.may_generate();

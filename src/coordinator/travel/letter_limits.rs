@@ -42,7 +42,7 @@ type Sender = Option<(DimensionId, RegionId)>;
 
 fn sender(letter: &Letter) -> Sender {
     match letter.from {
-        LetterSender::Main => None,
+        LetterSender::Main | LetterSender::Server => None,
         LetterSender::Region { dimension, region, .. } => Some((dimension, region)),
     }
 }

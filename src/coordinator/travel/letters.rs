@@ -9,11 +9,14 @@ use crate::coordinator::events::LetterLost;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::snapshots::sightings::Sightings;
 use crate::region::RegionId;
-use crate::simulation::{Address, Letter, LetterSender, MirrorUpdate, Traveller, Undeliverable};
+use crate::simulation::{Address, Letter, LetterSender, MirrorUpdate, SharedMessages, Traveller, Undeliverable};
 use crate::space::{ColumnPos, DimensionId};
+use crate::storage::EntityRecord;
+use crate::storage::servers::CrossingId;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -68,6 +71,11 @@ impl Directory {
     /// Returns `true` if the entity's whereabouts are known.
     pub fn knows(&self, id: Uuid) -> bool {
         self.places.contains_key(&id)
+    }
+
+    /// Returns `true` if the entity is in the world of this region.
+    pub fn is_in(&self, id: Uuid, dimension: DimensionId, region: RegionId) -> bool {
+        self.places.get(&id) == Some(&Whereabouts::Region(dimension, region))
     }
 
     /// Returns `true` if the entity is known to be in the world of a region.
@@ -126,6 +134,18 @@ pub struct Post {
     pub backlog: LetterBacklog,
     /// Entities that were to enter the world and did not reach their place.
     pub lost_arrivals: Vec<(Uuid, Undeliverable)>,
+    /// Players that left this server's ground on their own.
+    pub strayed: Vec<EntityRecord>,
+    /// The messages that other servers can get.
+    messages: Arc<SharedMessages>,
+    /// `true` if several servers share the world.
+    is_shared: bool,
+    /// Letters to entities that are not here. They may be on another server.
+    pub astray: Vec<Letter>,
+    /// The numbers of letters of other servers that did not reach their region.
+    pub returned: Vec<CrossingId>,
+    /// The numbers of letters of other servers whose entities are gone.
+    pub lost: Vec<CrossingId>,
 }
 
 enum Mail {
@@ -154,8 +174,23 @@ pub fn sort_letters(
 }
 
 impl Post {
-    pub fn new(limits: LetterLimits) -> Self {
-        Self { queue: VecDeque::new(), backlog: LetterBacklog::new(limits), lost_arrivals: Vec::new() }
+    /// An empty post. `messages` are those that other servers can get, `is_shared` if there are others.
+    pub fn new(limits: LetterLimits, messages: Arc<SharedMessages>, is_shared: bool) -> Self {
+        let (queue, backlog) = (VecDeque::new(), LetterBacklog::new(limits));
+        let (lost_arrivals, strayed, astray, returned, lost) = Default::default();
+        Self { queue, backlog, lost_arrivals, strayed, messages, is_shared, astray, returned, lost }
+    }
+
+    /// The letter in the form in which another server gets it, if it is a message of a shared type.
+    pub fn share(&self, letter: &Letter) -> Option<(String, Vec<u8>)> {
+        if self.is_shared { letter.shared(&self.messages) } else { None }
+    }
+
+    /// Takes a message from another server. The error is the reason why it cannot be read.
+    pub fn receive(&mut self, id: CrossingId, to: Address, kind: &str, bytes: &[u8]) -> Result<(), String> {
+        let letter = Letter::from_server(id, to, &self.messages, kind, bytes)?;
+        self.queue.push_back(Mail::Underway(letter));
+        Ok(())
     }
 
     /// Takes a letter of the game. It comes back if there are too many.
@@ -246,6 +281,7 @@ impl Post {
                 let place = directory.places.get(&id).copied();
                 match place.and_then(|place| dimensions.letters_for(place, id)) {
                     Some(letters) => letters.push(letter),
+                    None if self.share(&letter).is_some() => self.astray.push(letter),
                     None => self.return_letter(letter, Undeliverable::NoSuchEntity(id), dimensions, publisher),
                 }
             }
@@ -274,6 +310,14 @@ impl Post {
         }
         if let Some(id) = letter.brings() {
             return self.lost_arrivals.push((id, reason));
+        }
+        if let Some(crossing) = letter.crossing {
+            match reason {
+                // Nobody can get it any more.
+                Undeliverable::NoSuchEntity(_) => self.lost.push(crossing),
+                // It is found in the store again, here or by the next owner of its place.
+                _ => return self.returned.push(crossing),
+            }
         }
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {

@@ -45,6 +45,14 @@ pub enum LogInError {
     /// The dimension of the player, or of its first place, is not open.
     #[error("the player is in {0}, which is not open")]
     DimensionNotOpen(DimensionId),
+    /// The player, or the ground where it is to appear, is on another server of a shared world: it must log in there.
+    #[error("the player is on server {server}")]
+    Elsewhere {
+        /// The incarnation of the other server.
+        server: u64,
+        /// The address that the other server gave when it joined.
+        address: Vec<u8>,
+    },
     /// The lookup failed: no thread was available, the store cannot be read, or the player's record is damaged.
     #[error(transparent)]
     Work(#[from] WorkError),

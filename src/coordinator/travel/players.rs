@@ -6,17 +6,19 @@
 use super::letters::{Directory, Post};
 use super::log_in::{LONGEST_NAME, LogIn, LogInError, LogOut};
 use crate::coordinator::dimension::Dimensions;
-use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut};
+use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
+use crate::coordinator::servers::Servers;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
+use crate::storage::servers::Plot;
 use crate::storage::{EntityRecord, StoredDimension, WorldStore};
 use bevy::prelude::*;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use uuid::Uuid;
 
@@ -28,6 +30,23 @@ pub struct Players {
     has_arrivals: bool,
     /// The number of new players since the app began.
     made: u64,
+    /// `true` if several servers share the world. Each name is then also registered for one of them.
+    is_shared: bool,
+    /// `true` if the places of players may be on other servers.
+    has_seekers: bool,
+    /// Players who have left this server, and whose names are to be free for other servers.
+    left: Vec<Left>,
+    /// The players whose names a round is freeing.
+    leaving: Vec<Left>,
+}
+
+/// A player who has left this server.
+struct Left {
+    name: String,
+    /// The commit that stores the player.
+    until: u64,
+    /// The player, and the server where it is now, if its client is to be told.
+    moved: Option<(Uuid, u64)>,
 }
 
 enum Presence {
@@ -44,6 +63,17 @@ enum Presence {
     There {
         id: Uuid,
     },
+    /// Its place is not on this server's ground, but may come to be. `was_here` if it went there on its own.
+    Seeking {
+        record: Box<EntityRecord>,
+        is_new: bool,
+        was_here: bool,
+    },
+    /// The ground where it stood is leaving this server, and the player with it.
+    Leaving {
+        id: Uuid,
+        plot: Plot,
+    },
 }
 
 pub(crate) fn log_in(
@@ -52,32 +82,47 @@ pub(crate) fn log_in(
     dimensions: Res<Dimensions>,
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
+    servers: Option<Res<Servers>>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
     if !(1..=LONGEST_NAME).contains(&name.len()) {
         let reason = LogInError::InvalidName(name.len());
-        return players.refuse(name, reason, &mut publisher);
+        return players.refuse(name, reason, saves.stored_with(), &mut publisher);
     }
-    if players.present.contains_key(&name) {
+    let is_frozen = servers.as_ref().is_some_and(|servers| servers.has_ended);
+    if players.present.contains_key(&name) || is_frozen {
         return publisher.event(LogInRefused { name, reason: LogInError::AlreadyThere });
     }
     players.present.insert(name.clone(), Presence::Asked { first_place });
-    match unwritten_player(&saves, &name) {
+    if players.leaving.iter().any(|left| left.name == name) {
+        // The end of the round in which its name becomes free asks for it.
+        return;
+    }
+    match unwritten_player(&saves, &name).filter(|_| !players.is_shared) {
         Some(record) => {
             let admitted = players.admit(&name, record, false, &dimensions, &mut saves, &mut post);
-            admitted.unwrap_or_else(|reason| players.refuse(name, reason, &mut publisher));
+            admitted.unwrap_or_else(|reason| players.refuse(name, reason, saves.stored_with(), &mut publisher));
         }
         None => read_player(name, &mut threads),
     }
 }
 
-pub(crate) fn log_out(In(LogOut { name }): In<LogOut>, mut players: ResMut<Players>, mut post: ResMut<Post>) {
+pub(crate) fn log_out(
+    In(LogOut { name }): In<LogOut>,
+    mut players: ResMut<Players>,
+    saves: Res<Saves>,
+    mut post: ResMut<Post>,
+) {
     match players.present.get_mut(&name) {
         Some(Presence::Coming { logs_out, .. }) => *logs_out = true,
         Some(Presence::There { id }) => send_out(*id, &mut post),
-        Some(Presence::Asked { .. }) => drop(players.present.remove(&name)),
-        None => {}
+        Some(Presence::Asked { .. } | Presence::Seeking { .. }) => {
+            players.present.remove(&name);
+            players.note_left(&name, saves.stored_with(), None);
+        }
+        // It leaves anyway.
+        Some(Presence::Leaving { .. }) | None => {}
     }
 }
 
@@ -92,13 +137,20 @@ fn send_out(id: Uuid, post: &mut Post) {
 fn read_player(name: String, threads: &mut Threads) {
     let wanted = name.clone();
     let read = move |store: &WorldStore, _: &_| {
+        // The name is registered first, so that no other server changes the player from here on.
+        let elsewhere = store.incarnation().map(|server| server.log_in(&wanted)).transpose();
+        match elsewhere.map(Option::flatten) {
+            Ok(None) => {}
+            Ok(Some(server)) => return (Ok(Err(server)), false),
+            Err(error) => return (Err(error), false),
+        }
         let found = store.player(&wanted);
         let is_homeless = found.as_ref().is_ok_and(|found| {
             let home = found.as_ref().map(|record| record.dimension);
             let is_home = |known: &StoredDimension| Some(known.id) == home && !known.being_removed;
             home.is_some() && store.dimensions().is_ok_and(|known| !known.iter().any(is_home))
         });
-        (found, is_homeless)
+        (found.map(Ok), is_homeless)
     };
     threads.ask(None, read, |world, read| {
         let (found, is_homeless) = match read {
@@ -117,19 +169,30 @@ fn unwritten_player(saves: &Saves, name: &str) -> Option<EntityRecord> {
     saves.unwritten_entity(found.id).cloned().flatten()
 }
 
+/// The record of a player, or the other server that has it.
+type Found = Result<Option<EntityRecord>, u64>;
+
 /// Handles the store's answer about a name. `is_homeless`: the dimension where the player was is removed.
 fn end_reading(
-    In((name, found, is_homeless)): In<(String, Result<Option<EntityRecord>, WorkError>, bool)>,
+    In((name, found, is_homeless)): In<(String, Result<Found, WorkError>, bool)>,
     mut players: ResMut<Players>,
     dimensions: Res<Dimensions>,
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
     threads: Res<Threads>,
+    servers: Option<Res<Servers>>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let Some(&Presence::Asked { first_place }) = players.present.get(&name) else { return };
+    let Some(&Presence::Asked { first_place }) = players.present.get(&name) else {
+        // It logged out again meanwhile.
+        return players.note_left(&name, 0, None);
+    };
     let find = || {
-        let record = found?;
+        let record = found?.map_err(|server| {
+            let address = servers.as_ref().and_then(|servers| servers.address(server)).unwrap_or_default();
+            LogInError::Elsewhere { server, address }
+        })?;
+        let record = unwritten_player(&saves, &name).or(record);
         // The player may be dead without the store knowing it yet.
         let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
         let Some((dimension, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
@@ -149,10 +212,14 @@ fn end_reading(
     };
     let admitted =
         find().and_then(|(record, is_new)| players.admit(&name, record, is_new, &dimensions, &mut saves, &mut post));
-    admitted.unwrap_or_else(|reason| players.refuse(name, reason, &mut publisher));
+    admitted.unwrap_or_else(|reason| players.refuse(name, reason, saves.stored_with(), &mut publisher));
 }
 
 impl Players {
+    pub fn new(is_shared: bool) -> Self {
+        Self { is_shared, ..Self::default() }
+    }
+
     fn new_id(&mut self, seed: u64) -> Uuid {
         self.made += 1;
         let mut random = SplitMix64::from_parts([seed, u64::from_be_bytes(*b" player "), self.made]);
@@ -174,26 +241,172 @@ impl Players {
         if dimensions.open.get(&record.dimension).is_none_or(|dimension| dimension.is_closing()) {
             return Err(LogInError::DimensionNotOpen(record.dimension));
         }
+        if dimensions.open.get(&record.dimension).is_some_and(|open| !open.may_have(record.column())) {
+            self.has_seekers = true;
+            let seeking = Presence::Seeking { record: Box::new(record), is_new, was_here: false };
+            self.present.insert(name.to_owned(), seeking);
+            return Ok(());
+        }
         if is_new {
             saves.pending.entities.insert(id, Some(record.clone()));
         }
         self.present.insert(name.to_owned(), Presence::Coming { id, place, is_new, logs_out: false });
         self.has_arrivals = true;
-        post.send(Letter::player(record));
+        post.send(Letter::arrival(record));
         Ok(())
     }
 
-    fn refuse(&mut self, name: String, reason: LogInError, publisher: &mut Publisher) {
+    fn refuse(&mut self, name: String, reason: LogInError, until: u64, publisher: &mut Publisher) {
         self.present.remove(&name);
+        self.note_left(&name, until, None);
         publisher.event(LogInRefused { name, reason });
     }
 
+    /// Notes that a player is no longer on this server, once this commit is stored.
+    fn note_left(&mut self, name: &str, until: u64, moved: Option<(Uuid, u64)>) {
+        if self.is_shared {
+            self.left.push(Left { name: name.to_owned(), until, moved });
+        }
+    }
+
+    /// The names of players who have left and are stored, for a round to free them.
+    pub fn begin_log_outs(&mut self, saves: &Saves) -> Vec<String> {
+        let Self { present, left, leaving, .. } = self;
+        left.retain(|left| !present.contains_key(&left.name));
+        leaving.extend(left.extract_if(.., |left| saves.is_stored(left.until)));
+        leaving.iter().map(|left| left.name.clone()).collect()
+    }
+
+    /// Notes that the round failed that was to free names. Players who log in again meanwhile keep theirs.
+    pub fn repeat_log_outs(&mut self, threads: &mut Threads) {
+        for left in mem::take(&mut self.leaving) {
+            match self.present.get(&left.name) {
+                Some(Presence::Asked { .. }) => read_player(left.name, threads),
+                _ => self.left.push(left),
+            }
+        }
+    }
+
+    /// Returns `true` if players have left or are leaving whose names are not free yet.
+    pub fn are_leaving(&self) -> bool {
+        let is_leaving = |presence: &Presence| matches!(presence, Presence::Leaving { .. } | Presence::Seeking { .. });
+        !self.left.is_empty() || !self.leaving.is_empty() || self.present.values().any(is_leaving)
+    }
+
+    /// Notes that the round has freed its names. Clients of players who have moved are told now, since the other server lets
+    /// these players in.
+    pub fn end_log_outs(&mut self, servers: &Servers, threads: &mut Threads, publisher: &mut Publisher) {
+        for Left { name, moved, .. } in mem::take(&mut self.leaving) {
+            if matches!(self.present.get(&name), Some(Presence::Asked { .. })) {
+                read_player(name.clone(), threads);
+            }
+            if let Some((id, server)) = moved {
+                let address = servers.address(server).unwrap_or_default();
+                publisher.event(PlayerMoved { name, id, server, address });
+            }
+        }
+    }
+
+    /// Notes that players leave with the ground of a plot.
+    pub fn leave_with(&mut self, plot: Plot, is_there: impl Fn(Uuid) -> bool) {
+        for presence in self.present.values_mut() {
+            if let Presence::There { id } = *presence
+                && is_there(id)
+            {
+                *presence = Presence::Leaving { id, plot };
+            }
+        }
+    }
+
+    /// Sends players after the ground that was given up. Players of ground that stays come back.
+    pub fn follow_ground(
+        &mut self,
+        given_up: &[(BTreeSet<Plot>, Option<u64>)],
+        kept: &BTreeSet<Plot>,
+        threads: &mut Threads,
+    ) {
+        let leaving = self.present.iter().filter_map(|(name, presence)| match presence {
+            Presence::Leaving { id, plot } => Some((name.clone(), *id, *plot)),
+            _ => None,
+        });
+        for (name, id, plot) in leaving.collect::<Vec<_>>() {
+            if let Some((_, to)) = given_up.iter().find(|(plots, _)| plots.contains(&plot)) {
+                self.present.remove(&name);
+                // Its ground was stored before it was given up, and the player with it.
+                self.note_left(&name, 0, to.map(|to| (id, to)));
+            } else if kept.contains(&plot) {
+                self.present.insert(name.clone(), Presence::Asked { first_place: None });
+                read_player(name, threads);
+            }
+        }
+    }
+
     /// Reports that a player did not reach its place.
-    fn lose_arrival(&mut self, lost: Uuid, reason: Undeliverable, publisher: &mut Publisher) {
+    fn lose_arrival(&mut self, lost: Uuid, reason: Undeliverable, until: u64, publisher: &mut Publisher) {
         let is_lost = |presence: &Presence| matches!(presence, Presence::Coming { id, .. } if *id == lost);
         let name = self.present.iter().find(|(_, presence)| is_lost(presence)).map(|(name, _)| name.clone());
         if let Some(name) = name {
-            self.refuse(name, LogInError::Lost(reason), publisher);
+            self.refuse(name, LogInError::Lost(reason), until, publisher);
+        }
+    }
+}
+
+impl Players {
+    /// Lets players in whose places have come to be on this server's ground, and sends those away whose places are on others'.
+    fn seek(
+        &mut self,
+        servers: &Servers,
+        dimensions: &mut Dimensions,
+        saves: &mut Saves,
+        post: &mut Post,
+        publisher: &mut Publisher,
+    ) {
+        for record in mem::take(&mut post.strayed) {
+            let known = |presence: &Presence| matches!(presence, Presence::There { id } if *id == record.id);
+            if let Some(presence) = self.present.values_mut().find(|presence| known(presence)) {
+                *presence = Presence::Seeking { record: Box::new(record), is_new: false, was_here: true };
+                self.has_seekers = true;
+            }
+        }
+        if !mem::take(&mut self.has_seekers) {
+            return;
+        }
+        dimensions.open.values_mut().for_each(|open| open.sought.clear());
+        let is_seeker = |presence: &mut Presence| matches!(presence, Presence::Seeking { .. });
+        let seekers: Vec<_> = self.present.extract_if(.., |_, presence| is_seeker(presence)).collect();
+        for (name, presence) in seekers {
+            let Presence::Seeking { record, is_new, was_here } = presence else { continue };
+            let plot = record.column().tile();
+            let open = dimensions.open.get_mut(&record.dimension).filter(|open| !open.is_closing());
+            let Some(open) = open else {
+                if was_here {
+                    publisher.event(PlayerLoggedOut { name: name.clone(), id: record.id });
+                    self.note_left(&name, saves.stored_with(), None);
+                } else {
+                    let reason = LogInError::DimensionNotOpen(record.dimension);
+                    self.refuse(name, reason, saves.stored_with(), publisher);
+                }
+                continue;
+            };
+            let known = open.plots.as_ref().and_then(|plots| plots.server_of(plot));
+            let other = known.or(servers.drain);
+            if open.may_have(record.column()) {
+                let admitted = self.admit(&name, *record, is_new, dimensions, saves, post);
+                admitted.unwrap_or_else(|reason| self.refuse(name, reason, saves.stored_with(), publisher));
+            } else if let Some(server) = other {
+                match was_here {
+                    true => self.note_left(&name, saves.stored_with(), Some((record.id, server))),
+                    false => {
+                        let address = servers.address(server).unwrap_or_default();
+                        self.refuse(name, LogInError::Elsewhere { server, address }, saves.stored_with(), publisher);
+                    }
+                }
+            } else {
+                open.sought.insert(plot);
+                open.plots.iter_mut().for_each(|plots| plots.want(plot));
+                self.has_seekers = true;
+                self.present.insert(name, Presence::Seeking { record, is_new, was_here });
+            }
         }
     }
 }
@@ -202,26 +415,38 @@ impl Players {
 pub fn tend_players(
     mut players: ResMut<Players>,
     mut directory: ResMut<Directory>,
+    mut dimensions: ResMut<Dimensions>,
+    mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
+    servers: Option<Res<Servers>>,
     mut publisher: ResMut<Publisher>,
 ) {
+    if let Some(servers) = servers {
+        players.seek(&servers, &mut dimensions, &mut saves, &mut post, &mut publisher);
+    }
     for (lost, reason) in mem::take(&mut post.lost_arrivals) {
-        players.lose_arrival(lost, reason, &mut publisher);
+        players.lose_arrival(lost, reason, saves.stored_with(), &mut publisher);
     }
     let left = mem::take(&mut directory.left);
     if !mem::take(&mut directory.has_lost) && !players.has_arrivals {
         return;
     }
-    let Players { present, has_arrivals, .. } = &mut *players;
+    let Players { present, has_arrivals, left: gone, is_shared, .. } = &mut *players;
     *has_arrivals = false;
+    let mut leave = |name: &String| {
+        if *is_shared {
+            gone.push(Left { name: name.clone(), until: saves.stored_with(), moved: None });
+        }
+    };
     present.retain(|name, presence| match *presence {
-        Presence::Asked { .. } => true,
+        Presence::Asked { .. } | Presence::Seeking { .. } | Presence::Leaving { .. } => true,
         Presence::Coming { id, place: (dimension, block), is_new, logs_out } => {
             let has_come = directory.knows(id);
             if !has_come && left.contains(&id) {
                 // It died on arrival.
                 let reason = LogInError::Lost(Undeliverable::NoSuchEntity(id));
                 publisher.event(LogInRefused { name: name.clone(), reason });
+                leave(name);
                 return false;
             }
             *has_arrivals |= !has_come;
@@ -237,6 +462,7 @@ pub fn tend_players(
         Presence::There { id } => {
             if !directory.knows(id) {
                 publisher.event(PlayerLoggedOut { name: name.clone(), id });
+                leave(name);
             }
             directory.knows(id)
         }

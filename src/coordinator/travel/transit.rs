@@ -36,6 +36,11 @@ impl Transit {
         self.columns.remove(&column).unwrap_or_default()
     }
 
+    /// Takes the travellers that wait for columns like these.
+    pub fn take_if(&mut self, is_to_go: impl Fn(ColumnPos) -> bool) -> Vec<Traveller> {
+        self.columns.extract_if(.., |column, _| is_to_go(*column)).flat_map(|(_, waiting)| waiting).collect()
+    }
+
     pub fn take_all(&mut self) -> Vec<Traveller> {
         std::mem::take(&mut self.columns).into_values().flatten().collect()
     }

@@ -179,6 +179,11 @@ impl RegionColumns {
         self.columns.contains_key(&position)
     }
 
+    /// Returns `true` if several servers share the world.
+    pub(crate) fn is_of_shared_world(&self) -> bool {
+        self.ground.as_ref().is_some_and(|ground| ground.open_plots.is_some())
+    }
+
     /// Returns `true` if the position is not on this region's ground.
     pub(crate) fn is_outside(&self, position: &Position) -> bool {
         self.ground.as_ref().is_some_and(|ground| ground.dimension != position.dimension)

@@ -7,15 +7,20 @@ use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
 use crate::region::RegionId;
 use crate::simulation::{LoadedColumn, Viewer};
-use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos, chunk_heights};
+use crate::space::{
+    BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos, TilePos, chunk_heights,
+};
 use crate::storage::{StoreError, WorldStore};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// The reason why a column was not available, or why work on it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
+    /// The column lies on ground that this server does not own, in a world that several servers share.
+    #[error("column {0} lies on ground that this server does not own")]
+    OtherServer(ColumnPos),
     /// The region does not own the column's section.
     #[error("column {0} lies in a section that this region does not own")]
     NotOwned(ColumnPos),
@@ -193,6 +198,8 @@ pub struct ColumnSource {
     pub section_shift: u32,
     /// In strict mode, a development aid, the owners of all sections: any access outside of the own region is then an error.
     pub owners: Option<RwLock<FxHashMap<SectionPos, RegionId>>>,
+    /// The plots on which ground may be fetched, if several servers share the world.
+    pub open_plots: Option<RwLock<FxHashSet<TilePos>>>,
 }
 
 /// The number of chunks in a slab, the unit in which columns of a sparse dimension are loaded and evicted. A power of two, and a
@@ -242,6 +249,7 @@ impl ColumnSource {
             regenerated: Mutex::default(),
             section_shift: 0,
             owners: None,
+            open_plots: None,
         }
     }
 
@@ -249,6 +257,11 @@ impl ColumnSource {
     /// that is not in `known`.
     pub fn fetch(&self, block: BlockPos, known: &HeightSet) -> Result<FetchedColumn, ColumnError> {
         let column = block.column();
+        if let Some(open) = &self.open_plots
+            && !open.read().unwrap_or_else(PoisonError::into_inner).contains(&column.tile())
+        {
+            return Err(ColumnError::OtherServer(column));
+        }
         if self.is_sparse {
             let window = self.window(block.chunk().y, Viewer::DEFAULT_VERTICAL_RADIUS);
             return self.gather(column, &window.difference(known), true);

@@ -6,6 +6,7 @@ use super::followers::followers;
 use super::relationships::take_relationships;
 use super::stored_entities::record;
 use super::ticks::ChangeClock;
+use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::inbox_outbox::{Passenger, Traveller};
 use crate::simulation::world::RegionContents;
 use crate::simulation::{Letter, Position, Viewer};
@@ -25,6 +26,7 @@ pub fn depart_all(
         return Vec::new();
     }
     let clock = ChangeClock { began: contents.began, now: world.change_tick() };
+    let goes_far = world.resource::<RegionColumns>().is_of_shared_world();
     // Components are removed once all leaving entities are known.
     let passenger = |entity| Passenger { entity, components: Vec::new(), relationships: Vec::new() };
     let mut taken = HashSet::new();
@@ -41,8 +43,15 @@ pub fn depart_all(
             id: id(root).unwrap_or_default(),
             position,
             viewers: followers.iter().filter_map(viewer).collect(),
-            // Only a crossing takes time, so only a crossing entity needs a record.
-            record: (cause == MoveCause::Crossing).then(|| record(world, &contents.components, root)).flatten(),
+            // Only a crossing takes time, so only a crossing entity needs records.
+            records: match cause {
+                MoveCause::Crossing => {
+                    // On another server they begin from their records, all of them.
+                    let recorded = if goes_far { &followers[..] } else { &followers[..1] };
+                    recorded.iter().filter_map(|it| record(world, &contents.components, *it)).collect()
+                }
+                MoveCause::Merge | MoveCause::Split => Vec::new(),
+            },
             stored_with: None,
             stored_in: followers.iter().filter_map(place).collect(),
             letters: Vec::new(),

@@ -276,9 +276,10 @@ impl WriteBatch {
         self.changes.push(change);
     }
 
-    /// Appends another batch to this one.
+    /// Appends another batch to this one. Its preconditions then count for both.
     pub fn append(&mut self, later: Self) {
         self.bytes += later.bytes;
+        self.preconditions.extend(later.preconditions);
         self.changes.extend(later.changes);
     }
 

@@ -5,7 +5,7 @@ use crate::backends::test_store::TestStore;
 use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockType, Schema};
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, GeneratorIdentity};
-use crate::{CommitReport, KeyValueStore, RegistryLists, SaveBatch};
+use crate::{CommitReport, KeyValueStore, MemoryStore, RegistryLists, SaveBatch};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -105,7 +105,7 @@ fn a_tile_is_not_stored_during_a_write_or_the_removal_of_its_dimension() {
     assert_eq!((tile.highest(16, 16), stored_value(&store, batch)), (Some(3), None), "somebody is writing");
     let (blocks, key) = (world.known_blocks().unwrap(), keys::opacity_key(DIMENSION, batch));
     world.make_sparse(DimensionId(1)).unwrap();
-    world.keep_opacity(DIMENSION, key, &tile, &blocks, written);
+    world.keep_opacity(DIMENSION, key, &tile, &blocks, written, None);
     assert_eq!(stored_value(&store, batch), None, "something was written meanwhile");
     let origin = GeneratorIdentity { name: "hills".into(), version: 0, seed: 0 };
     assert_eq!(world.open_dimension("overworld", &origin), Ok(DIMENSION));
@@ -181,6 +181,28 @@ fn a_chunk_that_cannot_be_migrated_keeps_nothing_else_from_being_saved() {
     assert!(matches!(world.opacity(DIMENSION, batch), Err(StoreError::Unmigrated { .. })));
     assert_eq!(save(&world, [(whole, slab(id, BlockId::AIR))]).chunks, 1);
     assert_eq!(stored_value(&store, batch), None);
+}
+
+#[test]
+fn a_map_of_ground_that_was_on_another_server_meanwhile_is_not_kept() {
+    let store = Arc::new(MemoryStore::new());
+    let [a, b] = [0; 2].map(|_| WorldStore::join(store.clone(), b"").unwrap());
+    let [server_a, server_b] = [&a, &b].map(|world| world.incarnation().unwrap());
+    let (batch, plot) = (BatchPos::new(0, 0), (DIMENSION, BatchPos::new(0, 0).column(0).tile()));
+    a.set_blocks(Arc::new(BlockRegistry::new()));
+    let (blocks, key) = (a.known_blocks().unwrap(), keys::opacity_key(DIMENSION, batch));
+    server_a.acquire(&[plot].into()).unwrap();
+    let mut map = BatchOpacity::default();
+    map.set_chunk(batch.column(0), 0, &Chunk::uniform(STONE), |_| true);
+    let old = server_a.own_row(plot).unwrap().map(|row| (plot, row));
+    assert!(server_a.hand_over(&[plot].into(), server_b.number()).unwrap());
+    assert!(server_b.hand_over(&[plot].into(), server_a.number()).unwrap());
+    let keep = |owner| {
+        a.keep_opacity(DIMENSION, key.clone(), &map, &blocks, a.written.load(Ordering::Acquire), owner);
+        store.get(Family::Opacity, &key).unwrap().is_some()
+    };
+    assert!(!keep(old), "the map was made before the ground left");
+    assert!(keep(server_a.own_row(plot).unwrap().map(|row| (plot, row))));
 }
 
 proptest! {

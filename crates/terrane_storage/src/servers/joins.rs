@@ -9,7 +9,7 @@ use super::plots::{JoinMark, Owned, Rows, square};
 use super::{Incarnation, Plot, decode};
 use crate::bytes::record;
 use crate::space::DimensionId;
-use crate::{Family, StoreError, StoredItem, WriteBatch, keys};
+use crate::{Family, KeyValue, Read, StoreError, StoredItem, WriteBatch, keys};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,11 +116,17 @@ impl Incarnation {
     /// The same as those of [`write`](Self::write). After an outage the handover may have happened: the next
     /// [heartbeat](Self::beat) settles it.
     pub fn hand_over(&self, territory: &BTreeSet<Plot>, to: u64) -> Result<bool, StoreError> {
+        let Some(dimension) = territory.first().map(|plot| plot.0) else { return Ok(false) };
         let near: BTreeSet<Plot> = territory.iter().flat_map(|plot| square(*plot)).collect();
+        let counter = keys::key_of_dimension(keys::JOINS, dimension);
+        let count = self.store.get(Family::Meta, &counter)?;
         let rows = self.rows_of(&near)?;
         let server = keys::server_key(to);
         let Some(living) = self.store.get(Family::Meta, &server)? else { return Ok(false) };
         let mut batch = WriteBatch::default();
+        // The other server sees by the counter that it has got ground.
+        batch.put(Family::Meta, counter.clone(), record::encode(&self.after(dimension, count.as_deref())?));
+        batch.require(Family::Meta, counter, count);
         batch.require(Family::Meta, server, Some(living));
         for plot in near {
             let (key, stored) = (keys::plot_key(plot.0, plot.1), rows.get(&plot));
@@ -128,7 +134,7 @@ impl Incarnation {
             let own = stored.map(|(_, row)| *row).filter(|row| row.owner == self.number);
             match own {
                 Some(row) if territory.contains(&plot) && row.join.is_none_or(|mark| mark.root == to) => {
-                    batch.put(Family::Meta, key, record::encode(&Owned { owner: to, ..row }));
+                    batch.put(Family::Meta, key, record::encode(&Owned { join: row.join, ..self.owned(to) }));
                 }
                 None if !territory.contains(&plot) => {}
                 _ => return Ok(false),
@@ -138,6 +144,25 @@ impl Incarnation {
             Err(StoreError::PreconditionFailed { .. }) => Ok(false),
             written => written.map(|()| true),
         }
+    }
+
+    /// Numbers that change with each join and each handover in these dimensions. While they stay the same, no server gives
+    /// ground to another one, and none is asked to.
+    pub fn join_counts(&self, dimensions: &[DimensionId]) -> Result<BTreeMap<DimensionId, u64>, StoreError> {
+        let keys = dimensions.iter().map(|dimension| keys::key_of_dimension(keys::JOINS, *dimension)).collect();
+        let found = self.store.read(&[Read::Keys(Family::Meta, keys)])?.pop().unwrap_or_default();
+        let count = |(key, value): KeyValue| {
+            let dimension = keys::parse_key_of_dimension(keys::JOINS, &key)?;
+            Some(decode(&*self.store, &value, StoredItem::Joins(dimension)).map(|count| (dimension, count)))
+        };
+        found.into_iter().filter_map(count).collect()
+    }
+
+    /// The next number after this stored one.
+    fn after(&self, dimension: DimensionId, count: Option<&[u8]>) -> Result<u64, StoreError> {
+        let count: Option<u64> =
+            count.map(|count| decode(&*self.store, count, StoredItem::Joins(dimension))).transpose()?;
+        Ok(count.unwrap_or(0).saturating_add(1))
     }
 
     /// Unites the joins of some territories. `around` names a plot of each, or an answer without a join.
@@ -156,10 +181,7 @@ impl Incarnation {
                 Ok(beside) => beside,
                 Err(answer) => return Ok(answer),
             };
-            let next = match &count {
-                Some(count) => decode::<u64>(&*self.store, count, StoredItem::Joins(dimension))?.saturating_add(1),
-                None => 1,
-            };
+            let next = self.after(dimension, count.as_deref())?;
             let Some((root, changed)) = united(&plots, &living, &beside, next) else { return Ok(Join::Free) };
             if changed.is_empty() {
                 return Ok(Join::Root(root));

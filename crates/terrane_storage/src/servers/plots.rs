@@ -2,13 +2,17 @@
 
 use super::{Incarnation, decode};
 use crate::bytes::record;
-use crate::space::{DimensionId, TilePos};
-use crate::{Family, KeyValue, Read, StoreError, StoredItem, WriteBatch, keys};
+use crate::space::{DimensionId, TILE_BATCHES, TilePos};
+use crate::{EntityRecord, Family, KeyValue, Read, StoreError, StoredItem, WorldStore, WriteBatch, keys};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 
 /// A square of 32 x 32 columns that one server owns, or none does: a tile of the stored graph.
 pub type Plot = (DimensionId, TilePos);
+
+/// The number of columns along the side of a plot.
+pub const PLOT_SIZE: u64 = 32;
 
 /// The stored owner of a plot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,6 +21,9 @@ pub(super) struct Owned {
     pub owner: u64,
     /// The join that the plot takes part in.
     pub join: Option<JoinMark>,
+    /// The incarnation that wrote this owner, and the number of that write. So the row of a plot that left a server and came
+    /// back is a different one.
+    pub since: (u64, u64),
 }
 
 /// The part of a plot in a join.
@@ -26,6 +33,25 @@ pub(super) struct JoinMark {
     pub join: u64,
     /// The server that gets all ground of the join.
     pub root: u64,
+}
+
+/// What a server must know of a plot that it has acquired.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlotContents {
+    /// The stored columns: a mask for each batch of the tile.
+    pub stored: [u16; TILE_BATCHES],
+    /// The entities in it that are viewers.
+    pub viewers: Vec<EntityRecord>,
+}
+
+impl WorldStore {
+    /// The contents of a plot. They are up to date only for its owner.
+    pub fn plot_contents(&self, (dimension, plot): Plot) -> Result<PlotContents, StoreError> {
+        let stored = self.stored_tile(dimension, plot)?.unwrap_or([0; TILE_BATCHES]);
+        let mut viewers = self.viewers(dimension)?;
+        viewers.retain(|record| record.column().tile() == plot);
+        Ok(PlotContents { stored, viewers })
+    }
 }
 
 /// The rows of plots, each with its stored bytes for a precondition.
@@ -57,7 +83,7 @@ impl Incarnation {
                 let (key, stored) = (keys::plot_key(plot.0, plot.1), rows.get(&plot));
                 batch.require(Family::Meta, key.clone(), stored.map(|(value, _)| value.clone()));
                 if plots.contains(&plot) && stored.is_none_or(|(_, row)| row.owner != self.number) {
-                    batch.put(Family::Meta, key, record::encode(&Owned { owner: self.number, join: None }));
+                    batch.put(Family::Meta, key, record::encode(&self.owned(self.number)));
                 }
             }
             match self.write(batch) {
@@ -65,6 +91,23 @@ impl Incarnation {
                 written => return written.map(|()| BTreeMap::new()),
             }
         }
+    }
+
+    /// A row for a new owner.
+    pub(super) fn owned(&self, owner: u64) -> Owned {
+        Owned { owner, join: None, since: (self.number, self.beats.load(Ordering::Relaxed)) }
+    }
+
+    /// Those of these plots that this server owns.
+    pub fn own_of(&self, plots: &BTreeSet<Plot>) -> Result<BTreeSet<Plot>, StoreError> {
+        let rows = self.rows_of(plots)?;
+        Ok(rows.into_iter().filter(|(_, (_, row))| row.owner == self.number).map(|(plot, _)| plot).collect())
+    }
+
+    /// The row of a plot if this server owns it. As long as this row is stored, no other server has owned the plot.
+    pub(crate) fn own_row(&self, plot: Plot) -> Result<Option<Vec<u8>>, StoreError> {
+        let row = self.rows_of(&[plot].into())?.remove(&plot);
+        Ok(row.filter(|(_, row)| row.owner == self.number).map(|(value, _)| value))
     }
 
     /// Releases those of these plots that are this server's own. Everything on them must be saved, and everything that

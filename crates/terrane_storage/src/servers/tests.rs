@@ -1,6 +1,7 @@
 //! Servers that pause, die and lose messages, on a simulated database with simulated clocks.
 
 mod simulation;
+mod worlds;
 
 use super::*;
 use crate::MemoryStore;

@@ -142,6 +142,10 @@ impl WorldStore {
         writes: &mut WriteBatch,
     ) -> Result<Vec<(ChunkGroup, u64)>, StoreError> {
         let noted = self.heat.noted().clone();
+        if self.incarnation().is_some() {
+            // Play time and heat are of the whole world, so servers that share it keep neither.
+            return Ok(noted.into_iter().collect());
+        }
         let groups: BTreeSet<ChunkGroup> = noted.keys().chain(placed.keys()).copied().collect();
         if groups.is_empty() {
             return Ok(Vec::new());

@@ -20,7 +20,7 @@ impl WorldStore {
 
     /// Sets whether groups become hot again when they are loaded. Until this is called, they do so only when they are saved.
     pub fn set_promotes_on_load(&self, promotes_on_load: bool) {
-        *self.loaded() = promotes_on_load.then(BTreeSet::new);
+        *self.loaded() = (promotes_on_load && self.incarnation().is_none()).then(BTreeSet::new);
     }
 
     /// Notes packed groups that were loaded.

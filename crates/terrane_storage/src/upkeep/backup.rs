@@ -21,6 +21,7 @@ impl WorldStore {
     /// [`StoreError::Backend`] if the folder cannot be written or holds something else, or if the world is not on disk;
     /// [`StoreError::NotWritable`] if the world was opened only to be read.
     pub fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
+        self.require_alone("a backup")?;
         #[cfg(feature = "rocksdb")]
         if let Some(snapshots) = self.snapshot_folder() {
             expect_backups(folder)?;

@@ -2,7 +2,7 @@
 
 use crate::bytes::record;
 use crate::space::DimensionId;
-use crate::{Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
+use crate::{Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -15,6 +15,38 @@ impl WorldStore {
     /// The last saved time of day of a dimension, in days; `None` if it was never saved.
     pub fn days(&self, dimension: DimensionId) -> Result<Option<f64>, StoreError> {
         self.time(keys::DAYS, StoredItem::Days(dimension), dimension)
+    }
+
+    /// Agrees with the other servers of a shared world on the clock of a dimension: the later one of `clock` and the stored
+    /// clock is stored and returned. `days` is the time of day at `clock`. So the clock of a region never goes back when it
+    /// moves to another server.
+    pub fn agree_on_clock(
+        &self,
+        dimension: DimensionId,
+        clock: Duration,
+        days: Option<f64>,
+    ) -> Result<Duration, StoreError> {
+        let key = keys::key_of_dimension(keys::CLOCK, dimension);
+        loop {
+            let value = self.store.get(Family::Meta, &key)?;
+            let stored =
+                value.as_deref().map(|value| self.open_as(value, StoredItem::Clock(dimension), record::decode));
+            match stored.transpose() {
+                Ok(Some(stored)) if stored >= clock => return Ok(stored),
+                // Nothing else depends on a damaged clock. It starts again.
+                Err(error) if !error.is_damage() => return Err(error),
+                _ => {}
+            }
+            let mut writes = WriteBatch::default();
+            writes.require(Family::Meta, key.clone(), value);
+            let (clocks, days) =
+                ([(dimension, clock)].into(), days.map(|days| (dimension, days)).into_iter().collect());
+            put_clocks(&SaveBatch { clocks, days, ..SaveBatch::default() }, &mut writes);
+            match self.write(writes, Durability::Sync) {
+                Err(StoreError::PreconditionFailed { .. }) => {}
+                written => return written.map(|()| clock),
+            }
+        }
     }
 
     fn time<T: DeserializeOwned>(

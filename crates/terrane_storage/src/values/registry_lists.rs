@@ -39,9 +39,37 @@ impl WorldStore {
     }
 
     /// Stores the world's types: all lists, or none on an error.
+    ///
+    /// # Errors
+    /// [`StoreError::NewTypes`] if other servers share the world and its lists are others: each server knows only the types from
+    /// the time when it started.
     pub fn save_registry_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
         let _writing = self.lock_writes();
+        loop {
+            match self.try_to_save_lists(lists) {
+                // Another server joined or stored its lists at the same moment.
+                Err(StoreError::PreconditionFailed { .. }) => {}
+                saved => return saved,
+            }
+        }
+    }
+
+    fn try_to_save_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
         let mut writes = WriteBatch::default();
+        if let Some(incarnation) = self.incarnation() {
+            for key in KEYS {
+                writes.require(Family::Registry, key, self.store.get(Family::Registry, key.as_bytes())?);
+            }
+            let stored = self.registry_lists()?;
+            if stored == *lists {
+                return Ok(());
+            }
+            // Of servers that start together in a new world, one stores the lists.
+            let servers = if stored == RegistryLists::default() { 0 } else { incarnation.others(&mut writes)? };
+            if servers > 0 {
+                return Err(StoreError::NewTypes { servers, path: self.path().to_path_buf() });
+            }
+        }
         put_list(&mut writes, BLOCKS, BLOCKS_FORMAT, &lists.blocks);
         put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components);
         put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types);

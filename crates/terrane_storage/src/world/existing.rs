@@ -30,6 +30,10 @@ impl WorldStore {
             StorageConfig::Memory => Err(WorldOpenError::NoWorld { path: "in memory".into() }),
             StorageConfig::Path(path) => Self::open_existing_path(path, access),
             StorageConfig::Custom(store) => Self::begin(Arc::clone(store), access),
+            StorageConfig::Shared { store, address } if access == Access::Write => {
+                Self::join(Arc::clone(store), address)
+            }
+            StorageConfig::Shared { store, .. } => Self::begin(Arc::clone(store), access),
         }
     }
 
@@ -66,7 +70,7 @@ impl WorldStore {
             return Err(WorldOpenError::NoWorld { path });
         }
         match access {
-            Access::Write => Self::start_session(&path, store, false),
+            Access::Write => Self::start_session(&path, store, false, None),
             Access::Read | Access::Maintain => Self::look_at(store),
         }
     }

@@ -23,6 +23,12 @@ impl RegionizerConfig {
     /// The largest allowed `empty_section_creation_radius`.
     pub const MAX_CREATION_RADIUS: u32 = 8;
 
+    /// Columns that are farther apart than this are never in one region, unless others lie between them.
+    pub fn reach(&self) -> u64 {
+        let sections = 2 * u64::from(self.empty_section_creation_radius) + 1;
+        sections << self.section_shift.min(Self::MAX_SECTION_SHIFT)
+    }
+
     /// Checks that a regionizer can work with these values.
     pub fn validate(&self) -> Result<(), RegionizerConfigError> {
         let check = |setting, found: u32, least: u32, most: u32| {
@@ -75,6 +81,7 @@ mod tests {
     fn only_workable_values_are_valid() {
         let good = RegionizerConfig::default();
         assert_eq!(good.validate(), Ok(()));
+        assert_eq!(good.reach(), 20);
         let refused = |config: RegionizerConfig| config.validate().unwrap_err().to_string();
         let shift = RegionizerConfig { section_shift: 7, ..good.clone() };
         assert_eq!(refused(shift), "section_shift is 7, it must be 0 to 6");

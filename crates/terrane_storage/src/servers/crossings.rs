@@ -1,0 +1,104 @@
+//! What crosses from one server to another: a row for the plot where it goes.
+//!
+//! The commit of the sender that takes an entity out of the sender's ground stores it in a crossing, and the commit of the
+//! receiver that puts it on the receiver's ground removes that crossing. So it is stored exactly once at any time.
+
+use super::{Incarnation, Plot, decode};
+use crate::bytes::record;
+use crate::space::{BlockPos, DimensionId};
+use crate::{EntityRecord, Family, KeyValue, KeyValueStore, Read, StoreError, StoredItem, WorldStore, keys};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::ops::Range;
+use uuid::Uuid;
+
+/// The maximum number of crossings to a plot that are read at a time.
+pub const CROSSINGS_AT_ONCE: usize = 256;
+
+/// The number of a crossing, which is never assigned twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CrossingId {
+    /// The plot where it goes.
+    pub plot: Plot,
+    /// The incarnation of the server that sent it.
+    pub sender: u64,
+    /// Its number among all crossings of this sender.
+    pub number: u64,
+}
+
+/// What crosses from one server to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Crossing {
+    /// Entities that travel together, each with the place where it goes.
+    Entities(Vec<EntityRecord>),
+    /// A message of the game.
+    Message {
+        /// The block where it goes, or the block where its entity was last stored.
+        block: BlockPos,
+        /// The entity that gets it; `None` for the region of the block.
+        entity: Option<Uuid>,
+        /// The type path of the message.
+        kind: String,
+        /// The message in its serialized form.
+        bytes: Vec<u8>,
+    },
+}
+
+impl CrossingId {
+    pub(crate) fn key(&self) -> Vec<u8> {
+        keys::crossing_key(self.plot.0, self.plot.1, self.sender, self.number)
+    }
+
+    pub(crate) fn item(&self) -> StoredItem {
+        StoredItem::Crossing(Box::new((self.plot.0, self.plot.1, self.sender, self.number)))
+    }
+}
+
+impl Crossing {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        record::encode(self)
+    }
+}
+
+impl Incarnation {
+    /// The crossings to these plots, in the order of the plots, and of the numbers of each sender. A long queue to a plot is
+    /// read in parts. Damaged ones are reported in the log and left out.
+    pub fn crossings(&self, plots: &BTreeSet<Plot>) -> Result<Vec<(CrossingId, Crossing)>, StoreError> {
+        let of = |plot: &Plot| Read::Range(Family::Meta, keys::crossing_range(plot.0, plot.1), CROSSINGS_AT_ONCE);
+        let found = self.store.read(&plots.iter().map(of).collect::<Vec<_>>())?;
+        let crossing = |(key, value): KeyValue| {
+            let id = parse(&key)?;
+            match decode(&*self.store, &value, id.item()) {
+                Ok(crossing) => Some((id, crossing)),
+                // It stays in the store.
+                Err(error) => {
+                    tracing::error!("something from another server cannot arrive: {error}");
+                    None
+                }
+            }
+        };
+        Ok(found.into_iter().flatten().filter_map(crossing).collect())
+    }
+}
+
+impl WorldStore {
+    /// The crossings to all plots of a dimension. A process that has the world alone receives all of them.
+    pub fn crossings(&self, dimension: DimensionId) -> Result<Vec<(CrossingId, Crossing)>, StoreError> {
+        let range: Range<Vec<u8>> = keys::dimension_range(keys::CROSSING, dimension);
+        self.list_meta(range, |key, value| {
+            let id = self.parsed(Family::Meta, key, parse)?;
+            Ok(Some((id, self.record(value, id.item())?)))
+        })
+    }
+}
+
+/// Checks the value of a crossing; `None` if the key is not one.
+pub(super) fn check(store: &dyn KeyValueStore, key: &[u8], value: &[u8]) -> Option<Result<(), StoreError>> {
+    let id = parse(key)?;
+    Some(decode::<Crossing>(store, value, id.item()).map(drop))
+}
+
+fn parse(key: &[u8]) -> Option<CrossingId> {
+    let (dimension, plot, sender, number) = keys::parse_crossing_key(key)?;
+    Some(CrossingId { plot: (dimension, plot), sender, number })
+}

@@ -1,0 +1,267 @@
+//! Worlds of several servers, through [`WorldStore`].
+
+use super::{plot, set};
+use crate::block::{BlockId, BlockRecord, BlockRegistry, BlockType};
+use crate::chunk::Chunk;
+use crate::servers::{Crossing, CrossingId, PlotContents, TERM};
+use crate::space::{BatchPos, BlockPos, ChunkPos, DimensionId, GeneratorIdentity};
+use crate::{
+    Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists, SaveBatch, StorageConfig, StoreError,
+    WorldOpenError, WorldStore, mark_stored,
+};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+
+const STONE: BlockId = BlockId::new(1);
+
+fn join(store: &Arc<MemoryStore>) -> WorldStore {
+    let config = StorageConfig::Shared { store: store.clone(), address: b"here".to_vec() };
+    let world = WorldStore::open(&config).unwrap();
+    let mut blocks = BlockRegistry::new();
+    blocks.register(BlockType::new("game:stone")).unwrap();
+    world.set_blocks(Arc::new(blocks));
+    world
+}
+
+fn commit(world: &WorldStore, batch: SaveBatch) -> Result<(), StoreError> {
+    world.commit(&batch, Durability::Sync).map(drop)
+}
+
+/// A batch with a chunk of stone up to this height, which is stored as a column.
+fn stone(dimension: DimensionId, pos: ChunkPos, top: usize, masks: &mut [u16; 64]) -> SaveBatch {
+    mark_stored(masks, pos.column());
+    let chunk = Chunk::from_fn(|[_, y, _]| if y <= top { STONE } else { BlockId::AIR });
+    let mut batch = SaveBatch::default();
+    batch.chunks.insert((dimension, pos), Arc::new(chunk));
+    batch.tiles.insert((dimension, pos.column().tile()), *masks);
+    batch
+}
+
+#[test]
+fn a_server_ends_a_process_that_has_the_world_alone_but_no_other_server() {
+    let store = Arc::new(MemoryStore::new());
+    let alone = WorldStore::from_store(store.clone()).unwrap();
+    let first = join(&store);
+    let second = join(&store);
+    let batch = |x| stone(DimensionId(0), ChunkPos::new(x, 0, 0), 3, &mut [0; 64]);
+    assert!(matches!(commit(&alone, batch(0)), Err(StoreError::Superseded { .. })));
+    commit(&first, batch(1)).unwrap();
+    commit(&second, batch(2)).unwrap();
+    assert_ne!(first.session(), second.session(), "ids are made from it");
+    let refused = "a server of it";
+    assert!(matches!(first.require_alone(refused), Err(StoreError::Shared { what, .. }) if what == refused));
+    assert!(matches!(first.remove_dimension("end", |_| unreachable!()), Err(StoreError::Shared { .. })));
+}
+
+#[test]
+fn a_process_has_the_world_alone_once_no_server_shows_life() {
+    let store = Arc::new(MemoryStore::new());
+    let [left, living, dead] = [0; 3].map(|_| join(&store));
+    left.incarnation().unwrap().leave().unwrap();
+    let opened = std::thread::scope(|scope| {
+        let opened = scope.spawn(|| WorldStore::from_store(store.clone()));
+        while !opened.is_finished() {
+            living.incarnation().unwrap().beat().unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        opened.join().unwrap().unwrap_err()
+    });
+    assert!(matches!(opened, WorldOpenError::Shared { servers: 2, .. }), "{opened}");
+    living.incarnation().unwrap().leave().unwrap();
+    let begin = Instant::now();
+    let alone = WorldStore::from_store(store).unwrap();
+    assert!(begin.elapsed() >= TERM);
+    assert!(matches!(dead.incarnation().unwrap().beat(), Err(StoreError::Superseded { .. })));
+    commit(&alone, stone(DimensionId(0), ChunkPos::new(0, 0, 0), 3, &mut [0; 64])).unwrap();
+}
+
+#[test]
+fn ground_that_goes_to_another_server_and_back_is_never_stale() {
+    let store = Arc::new(MemoryStore::new());
+    let [a, b] = [0; 2].map(|_| join(&store));
+    let [server_a, server_b] = [&a, &b].map(|world| world.incarnation().unwrap());
+    let (dimension, batch) = (DimensionId(1), BatchPos::new(0, 0));
+    let edit = |world: &WorldStore, chunk: ChunkPos, top| {
+        // A server reads the graph of a plot when it gets it.
+        let PlotContents { stored: mut masks, .. } = world.plot_contents(plot(0, 0)).unwrap();
+        commit(world, stone(dimension, chunk, top, &mut masks)).unwrap();
+    };
+    let ground = set(&[(0, 0)]);
+    assert!(server_a.acquire(&ground).unwrap().is_empty());
+    edit(&a, ChunkPos::new(0, 0, 0), 3);
+    let row = server_a.own_row(plot(0, 0)).unwrap();
+    assert!(row.is_some() && server_b.own_row(plot(0, 0)).unwrap().is_none());
+    let old_map = a.opacity(dimension, batch).unwrap();
+    assert!(server_a.hand_over(&ground, server_b.number()).unwrap());
+
+    // A reads the new ground of B, but does not keep a map of it.
+    edit(&b, ChunkPos::new(0, 0, 0), 7);
+    edit(&b, ChunkPos::new(2, 0, 0), 5);
+    let key = crate::keys::opacity_key(dimension, batch);
+    assert_eq!(a.opacity(dimension, batch).unwrap().highest(0, 0), Some(7));
+    assert_eq!(store.get(Family::Opacity, &key), Ok(None));
+    assert_eq!(b.opacity(dimension, batch).unwrap().highest(0, 0), Some(7));
+    assert!(store.get(Family::Opacity, &key).unwrap().is_some());
+
+    assert!(server_b.hand_over(&ground, server_a.number()).unwrap());
+    assert_ne!(server_a.own_row(plot(0, 0)).unwrap(), row, "the same owner has another row");
+    let PlotContents { stored: masks, .. } = a.plot_contents(plot(0, 0)).unwrap();
+    let stored = |x: i64| crate::values::stored_graph::is_marked(&masks, ChunkPos::new(x, 0, 0).column());
+    assert!(stored(0) && stored(2) && !stored(1));
+    edit(&a, ChunkPos::new(1, 0, 0), 9);
+    let map = a.opacity(dimension, batch).unwrap();
+    assert_eq!([0, 16, 32, 48].map(|x| map.highest(x, 0)), [Some(7), Some(9), Some(5), None]);
+    assert_ne!(map, old_map);
+}
+
+#[test]
+fn servers_that_open_dimensions_at_once_agree_on_their_ids() {
+    let store = Arc::new(MemoryStore::new());
+    let origin = GeneratorIdentity { name: "flat".into(), version: 1, seed: 0 };
+    let worlds: Vec<WorldStore> = (0..4).map(|_| join(&store)).collect();
+    let ids: Vec<[DimensionId; 3]> = std::thread::scope(|scope| {
+        let open = |(place, world): (usize, &WorldStore)| {
+            let mut names = ["overworld", "nether", "end"];
+            names.rotate_left(place % 3);
+            let open = |name: &str| world.open_dimension(name, &origin).unwrap();
+            names.into_iter().for_each(|name| assert!(open(name).0 > 0));
+            ["overworld", "nether", "end"].map(open)
+        };
+        let threads: Vec<_> = worlds.iter().enumerate().map(|server| scope.spawn(move || open(server))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let [first, second, third] = ids[0];
+    assert!(first != second && second != third && first != third);
+    assert!(ids.iter().all(|of| *of == ids[0]), "{ids:?}");
+    // They agree before anything is stored.
+    let names = [&worlds[0], &worlds[1]].map(|world| world.dimension_names().id("aether"));
+    assert_eq!(names[0], names[1]);
+    assert_eq!(join(&store).dimension_names().id("end"), third);
+}
+
+#[test]
+fn servers_agree_on_the_types_of_a_world() {
+    let lists = |names: &[&str]| RegistryLists {
+        blocks: names.iter().map(|name| BlockRecord { name: (*name).into(), components: vec![] }).collect(),
+        ..RegistryLists::default()
+    };
+    let store = Arc::new(MemoryStore::new());
+    let [first, second] = [0; 2].map(|_| join(&store));
+    // Both found a new world, and one of them is first.
+    first.save_registry_lists(&lists(&["terrane:air", "game:stone"])).unwrap();
+    second.save_registry_lists(&lists(&["terrane:air", "game:stone"])).unwrap();
+    let more = lists(&["terrane:air", "game:stone", "game:ore"]);
+    let refused = second.save_registry_lists(&more).unwrap_err();
+    assert!(matches!(refused, StoreError::NewTypes { servers: 1, .. }), "{refused}");
+    first.incarnation().unwrap().leave().unwrap();
+    second.save_registry_lists(&more).unwrap();
+    assert_eq!(join(&store).registry_lists(), Ok(more));
+}
+
+#[test]
+fn a_game_that_registers_blocks_in_another_order_reads_the_same_ground() {
+    let store = Arc::new(MemoryStore::new());
+    let open = |names: [&'static str; 2]| {
+        let world = join(&store);
+        let RegistryLists { blocks, components, .. } = world.registry_lists().unwrap();
+        let mut registry = match blocks.is_empty() {
+            true => BlockRegistry::new(),
+            false => BlockRegistry::from_records(blocks, components).unwrap(),
+        };
+        let ids = names.map(|name| registry.register(BlockType::new(name)).unwrap());
+        let lists = RegistryLists { blocks: registry.block_records().collect(), ..RegistryLists::default() };
+        world.save_registry_lists(&lists).unwrap();
+        world.set_blocks(Arc::new(registry));
+        (world, ids)
+    };
+    let (first, [ore, sand]) = open(["game:ore", "game:sand"]);
+    let (second, [other_sand, other_ore]) = open(["game:sand", "game:ore"]);
+    assert_eq!((ore, sand), (other_ore, other_sand));
+    let (dimension, pos) = (DimensionId(1), ChunkPos::new(0, 0, 0));
+    let mut batch = SaveBatch::default();
+    batch.chunks.insert((dimension, pos), Arc::new(Chunk::uniform(ore)));
+    commit(&first, batch).unwrap();
+    let column = pos.column();
+    let loaded = second.load_batch(dimension, column.batch(), &[column], 0..1).unwrap();
+    assert_eq!(loaded[0].column.block(BlockPos::new(1, 2, 3)), other_ore);
+}
+
+fn record(number: u128) -> EntityRecord {
+    EntityRecord {
+        id: Uuid::from_u128(number),
+        dimension: DimensionId(1),
+        block: BlockPos::new(600, 5, 0),
+        offset: [0.5; 3],
+        viewer: None,
+        components: vec![("game::Gold".into(), vec![7])],
+        children: Vec::new(),
+    }
+}
+
+#[test]
+fn an_entity_that_crosses_is_stored_once_at_any_time() {
+    let store = Arc::new(MemoryStore::new());
+    let [a, b] = [0; 2].map(|_| join(&store));
+    let [server_a, server_b] = [&a, &b].map(|world| world.incarnation().unwrap());
+    server_b.acquire(&set(&[(1, 0)])).unwrap();
+    let mut here = SaveBatch::default();
+    here.entities.insert(record(7).id, Some(record(7)));
+    commit(&a, here).unwrap();
+    let stored = |world: &WorldStore| {
+        let rows = world.crossings(DimensionId(1)).unwrap().len();
+        (usize::from(world.entity(record(7).id).unwrap().is_some()), rows)
+    };
+    assert_eq!(stored(&a), (1, 0));
+    let id = CrossingId { plot: plot(1, 0), sender: server_a.number(), number: 1 };
+    let mut leaves = SaveBatch::default();
+    leaves.entities.insert(record(7).id, None);
+    leaves.sent.insert(id, Crossing::Entities(vec![record(7)]));
+    commit(&a, leaves).unwrap();
+    assert_eq!(stored(&a), (0, 1));
+
+    assert_eq!(server_b.crossings(&set(&[(0, 0), (2, 0)])), Ok(Vec::new()));
+    assert_eq!(server_b.crossings(&set(&[(1, 0)])), Ok(vec![(id, Crossing::Entities(vec![record(7)]))]));
+    let mut arrives = SaveBatch::default();
+    arrives.entities.insert(record(7).id, Some(record(7)));
+    arrives.received.insert(id);
+    commit(&b, arrives.clone()).unwrap();
+    assert_eq!(stored(&b), (1, 0));
+    // A second removal would be a second effect.
+    let error = commit(&b, arrives).unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    assert!(error.to_string().contains("crossing 1 of server 1 to plot [1, 0] of dimension 1"), "{error}");
+}
+
+#[test]
+fn a_player_is_on_one_server() {
+    let store = Arc::new(MemoryStore::new());
+    let [a, b] = [0; 2].map(|_| join(&store));
+    let [server_a, server_b] = [&a, &b].map(|world| world.incarnation().unwrap());
+    assert_eq!(server_a.log_in("Zoë"), Ok(None));
+    assert_eq!(server_a.log_in("Zoë"), Ok(None));
+    assert_eq!(server_b.log_in("Zoë"), Ok(Some(1)));
+    server_b.log_out("Zoë").unwrap();
+    assert_eq!(server_b.log_in("Zoë"), Ok(Some(1)), "only its server lets it go");
+    server_a.log_out("Zoë").unwrap();
+    assert_eq!(server_b.log_in("Zoë"), Ok(None));
+    server_b.leave().unwrap();
+    assert_eq!(server_a.log_in("Zoë"), Ok(None), "its server has ended");
+    let damage = a.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count();
+    assert_eq!(damage, 0);
+}
+
+#[test]
+fn clocks_never_go_back() {
+    let store = Arc::new(MemoryStore::new());
+    let [a, b] = [0; 2].map(|_| join(&store));
+    let (dimension, seconds) = (DimensionId(1), Duration::from_secs);
+    assert_eq!(a.agree_on_clock(dimension, seconds(5), Some(0.25)), Ok(seconds(5)));
+    assert_eq!(b.agree_on_clock(dimension, seconds(3), Some(0.5)), Ok(seconds(5)));
+    assert_eq!(b.agree_on_clock(dimension, seconds(7), None), Ok(seconds(7)));
+    let mut older = SaveBatch::default();
+    older.clocks.insert(dimension, seconds(1));
+    older.entities.insert(record(1).id, Some(record(1)));
+    commit(&a, older).unwrap();
+    assert_eq!((a.clock(dimension), a.days(dimension)), (Ok(Some(seconds(7))), Ok(Some(0.25))));
+}

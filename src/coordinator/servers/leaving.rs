@@ -1,0 +1,159 @@
+//! Plots that leave: everything on them is saved and dropped before they are given up.
+
+use super::tend::Servers;
+use crate::coordinator::deadlines::Deadlines;
+use crate::coordinator::dimension::column_state::ColumnState;
+use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::streaming::orders::Orders;
+use crate::coordinator::streaming::tickets::Ticket;
+use crate::coordinator::threads::Threads;
+use crate::coordinator::travel::letters::{Directory, Post};
+use crate::coordinator::travel::players::Players;
+use crate::region::RegionId;
+use crate::simulation::{Letter, Task, Undeliverable};
+use crate::space::{ColumnPos, TilePos};
+use bevy::prelude::*;
+use std::collections::BTreeSet;
+use std::mem;
+
+/// Plots that leave together.
+#[derive(Clone, Debug)]
+pub struct Leaving {
+    pub plots: BTreeSet<TilePos>,
+    /// The server that gets them; `None` if they become free.
+    pub to: Option<u64>,
+    /// Regions whose last task began before the plots were closed. They may still report ground that they fetched there.
+    awaited: BTreeSet<RegionId>,
+    /// The commit that stores everything on the plots, once they are empty.
+    until: Option<u64>,
+    /// `true` if nothing of them is left here. A round may give them up.
+    pub is_ready: bool,
+}
+
+impl Leaving {
+    fn has(&self, column: ColumnPos) -> bool {
+        self.plots.contains(&column.tile())
+    }
+}
+
+/// Empties the plots that leave.
+pub fn leave_plots(
+    servers: Option<Res<Servers>>,
+    mut dimensions: ResMut<Dimensions>,
+    mut deadlines: ResMut<Deadlines>,
+    mut saves: ResMut<Saves>,
+    mut directory: ResMut<Directory>,
+    mut post: ResMut<Post>,
+    mut players: ResMut<Players>,
+    threads: Res<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    if servers.is_none() {
+        return;
+    }
+    for dimension in dimensions.open.values_mut().filter(|open| !open.is_closing()) {
+        let mut groups = match &mut dimension.plots {
+            Some(plots) => mem::take(&mut plots.leaving),
+            None => continue,
+        };
+        let ready = groups.iter().filter(|leaving| leaving.is_ready).count();
+        for leaving in groups.iter_mut().filter(|leaving| !leaving.is_ready) {
+            let (saves, directory) = (&mut *saves, &mut *directory);
+            for region in dimension.regionizer.regions() {
+                if let Some(column) = dimension.regionizer.columns(region).find(|column| leaving.has(*column)) {
+                    let plot = (dimension.id, column.tile());
+                    players.leave_with(plot, |id| directory.is_in(id, dimension.id, region));
+                }
+            }
+            let has = |column: ColumnPos| leaving.has(column);
+            dimension.drop_failures(has);
+            dimension.empty_regions(has, || Task::Leave, &mut deadlines, saves, directory, &mut post, &mut publisher);
+            dimension.return_arrivals(has, &mut post);
+            for traveller in dimension.transit.take_if(has) {
+                post.drop_traveller(traveller, Undeliverable::NoSuchEntity, directory, &mut publisher);
+            }
+            leaving.awaited.retain(|region| deadlines.running.contains_key(&(dimension.id, *region)));
+            let has_columns = dimension.columns.iter().any(|(column, _)| leaving.has(column));
+            let has_messages = saves.received.has_messages(dimension.id, |plot| leaving.plots.contains(&plot));
+            if has_columns || has_messages || !leaving.awaited.is_empty() {
+                leaving.until = None;
+                continue;
+            }
+            let until = *leaving.until.get_or_insert_with(|| saves.stored_with());
+            leaving.is_ready = saves.is_stored(until);
+            if !leaving.is_ready {
+                saves.request_commit();
+            }
+        }
+        if let Some(plots) = &mut dimension.plots {
+            plots.is_urgent |= groups.iter().filter(|leaving| leaving.is_ready).count() > ready;
+            plots.leaving = groups;
+        }
+    }
+    deadlines.hand_over(&threads);
+}
+
+impl Dimension {
+    /// Returns the letters of entities that wait to arrive in columns like these, and those of other servers. The next owner of
+    /// the ground finds both in the store, and a letter that waited for the ground would bring them a second time.
+    fn return_arrivals(&mut self, is_to_go: impl Fn(ColumnPos) -> bool, post: &mut Post) {
+        let columns: Vec<ColumnPos> = self.letters.keys().copied().filter(|column| is_to_go(*column)).collect();
+        for column in columns {
+            let Some(letters) = self.letters.get_mut(&column) else { continue };
+            let arrivals: Vec<Letter> =
+                letters.extract_if(.., |letter| letter.brings().is_some() || letter.crossing.is_some()).collect();
+            if letters.is_empty() {
+                self.letters.remove(&column);
+            }
+            for letter in arrivals {
+                let place = self.letter_place(column, &letter);
+                if !self.letters.contains_key(&column) {
+                    self.release(Ticket::Letters(place));
+                    self.letter_places.end(place);
+                }
+                post.give_back(letter, Undeliverable::OtherServer(column));
+            }
+        }
+    }
+
+    /// Begins to empty plots. They are given to a server, or become free.
+    pub fn begin_leaving(
+        &mut self,
+        plots: BTreeSet<TilePos>,
+        to: Option<u64>,
+        deadlines: &Deadlines,
+        orders: &mut Orders,
+        publisher: &mut Publisher,
+    ) {
+        let Some(states) = &mut self.plots else { return };
+        states.set_leaving(&plots);
+        let away = deadlines.running.keys().filter(|(of, _)| *of == self.id).map(|(_, region)| *region);
+        states.leaving.push(Leaving {
+            plots: plots.clone(),
+            to,
+            awaited: away.collect(),
+            until: None,
+            is_ready: false,
+        });
+        self.tell_plots();
+        let is_here = |column: ColumnPos| plots.contains(&column.tile());
+        let held = self
+            .viewers
+            .iter()
+            .filter(|(ticket, viewer)| matches!(ticket, Ticket::Region(_)) && is_here(viewer.center));
+        let held: Vec<Ticket> = held.map(|(ticket, _)| *ticket).collect();
+        held.into_iter().for_each(|ticket| self.release(ticket));
+        orders.take_back(self, is_here, publisher);
+    }
+
+    /// Drops the failures of columns like these. They would be tried again, and never succeed.
+    fn drop_failures(&mut self, is_to_go: impl Fn(ColumnPos) -> bool) {
+        let is_failed = |state| matches!(state, ColumnState::Failed(_));
+        let failed = self.columns.iter().filter(|(column, state)| is_to_go(*column) && is_failed(*state));
+        for (column, _) in failed.collect::<Vec<_>>() {
+            self.columns.forget(column);
+        }
+    }
+}

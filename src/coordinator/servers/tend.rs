@@ -1,0 +1,427 @@
+//! Begins rounds, and handles their answers.
+
+use super::ServerStatistics;
+use super::round::{Findings, Memory, Wishes, of_dimension};
+use crate::coordinator::clocks::clock::Clock;
+use crate::coordinator::deadlines::Deadlines;
+use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::events::{ServerDrained, ServerEnded};
+use crate::coordinator::publish::Publisher;
+use crate::coordinator::saving::save::Saves;
+use crate::coordinator::streaming::orders::Orders;
+use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::beside::hand_to;
+use crate::coordinator::threads::work_error::WorkError;
+use crate::coordinator::travel::letters::Post;
+use crate::coordinator::travel::players::Players;
+use crate::simulation::{Address, Letter, Undeliverable};
+use crate::space::{ColumnPos, DimensionId, TilePos};
+use crate::storage::servers::{Crossing, CrossingId, Lease, Plot, Sign, TERM};
+use crate::storage::{StoreError, WorldStore};
+use bevy::platform::cell::SyncCell;
+use bevy::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The time between the beginnings of two rounds, while nothing is urgent.
+const PERIOD: Duration = Duration::from_millis(250);
+/// The time between two rounds while something is.
+const URGENT_PERIOD: Duration = Duration::from_millis(50);
+/// The number of plots of a dimension for which a round asks at most, so that it does not take long.
+const ASKED_AT_ONCE: usize = 16;
+/// The time between two looks at all plots, even if no join or handover has happened.
+const LOOK_PERIOD: Duration = Duration::from_secs(5);
+/// How long a plot is kept that nothing needs.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Asks this server to give all of its ground to another server, and to take no more: for an update, or before it is stopped.
+/// A [`ServerDrained`](crate::view::ServerDrained) answers it.
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainServer {
+    /// The incarnation that gets the ground.
+    pub to: u64,
+}
+
+/// This server, if several servers share the world.
+#[derive(Resource)]
+pub struct Servers {
+    /// The number of this incarnation.
+    pub number: u64,
+    memory: Arc<Mutex<Memory>>,
+    lease: Lease,
+    is_asking: bool,
+    /// When the last round began.
+    began_at: Duration,
+    next_at: Duration,
+    /// `true` if ground is about to come or to go.
+    is_waiting: bool,
+    look_at: Duration,
+    signs: Vec<Sign>,
+    /// How many plots each server owns.
+    sizes: BTreeMap<u64, usize>,
+    /// Plots of dimensions that were closed.
+    pub to_release: BTreeSet<Plot>,
+    /// The server to which this one is drained.
+    pub drain: Option<u64>,
+    /// `true` if the game knows that it is drained. It takes no ground any more.
+    has_drained: bool,
+    /// `true` if another server has ended this one. It can save nothing any more.
+    pub has_ended: bool,
+    /// `true` if no heartbeat was confirmed in time.
+    is_frozen: bool,
+}
+
+impl Servers {
+    /// This server, at the beginning of the coordinator's clock.
+    pub fn new(store: &WorldStore) -> Option<Self> {
+        Some(Self {
+            number: store.incarnation()?.number(),
+            memory: Arc::default(),
+            lease: Lease::new(TERM, Duration::ZERO),
+            is_asking: false,
+            began_at: Duration::ZERO,
+            next_at: Duration::ZERO,
+            is_waiting: false,
+            look_at: Duration::ZERO,
+            signs: Vec::new(),
+            sizes: BTreeMap::new(),
+            to_release: BTreeSet::new(),
+            drain: None,
+            has_drained: false,
+            has_ended: false,
+            is_frozen: false,
+        })
+    }
+
+    /// Returns `true` if regions may not tick, because another server may take over this one's ground.
+    pub fn is_frozen(&self) -> bool {
+        self.is_frozen || self.has_ended
+    }
+
+    /// The address of a living server.
+    pub fn address(&self, server: u64) -> Option<Vec<u8>> {
+        self.signs.iter().find(|sign| sign.incarnation == server).map(|sign| sign.address.clone())
+    }
+
+    /// All living servers.
+    pub fn statistics(&self) -> Vec<ServerStatistics> {
+        let of = |sign: &Sign| ServerStatistics {
+            incarnation: sign.incarnation,
+            address: sign.address.clone(),
+            is_this: sign.incarnation == self.number,
+            plots: self.sizes.get(&sign.incarnation).copied().unwrap_or_default(),
+        };
+        self.signs.iter().map(of).collect()
+    }
+}
+
+pub fn drain_server(In(DrainServer { to }): In<DrainServer>, servers: Option<ResMut<Servers>>) {
+    match servers {
+        Some(mut servers) => servers.drain = Some(to),
+        None => warn!("this world is not shared, so its server cannot be drained"),
+    }
+}
+
+/// Begins the next round if it is due.
+pub fn tend(
+    clock: Res<Clock>,
+    servers: Option<ResMut<Servers>>,
+    mut dimensions: ResMut<Dimensions>,
+    deadlines: Res<Deadlines>,
+    mut orders: ResMut<Orders>,
+    mut threads: ResMut<Threads>,
+    saves: Res<Saves>,
+    mut players: ResMut<Players>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let Some(mut servers) = servers else { return };
+    let servers = &mut *servers;
+    if saves.has_ended {
+        servers.end(&mut publisher);
+    }
+    let is_frozen = !servers.lease.holds(clock.began.elapsed());
+    if is_frozen != servers.is_frozen {
+        servers.is_frozen = is_frozen;
+        match is_frozen {
+            true => warn!("the database confirms no heartbeat: regions stand still until it does"),
+            false => info!("the database confirms heartbeats again: regions go on"),
+        }
+    }
+    let is_urgent = dimensions.open.values().filter_map(|open| open.plots.as_ref()).any(|plots| plots.is_urgent);
+    let due =
+        if is_urgent || servers.is_waiting { servers.began_at.saturating_add(URGENT_PERIOD) } else { servers.next_at };
+    if servers.is_asking || servers.has_ended || clock.now < due {
+        return;
+    }
+    servers.began_at = clock.now;
+    let lives = |server: u64| servers.signs.iter().any(|sign| sign.incarnation == server) && server != servers.number;
+    if let Some(to) = servers.drain.take_if(|to| !servers.has_drained && !lives(*to)) {
+        warn!("this server is not drained, since there is no other server {to}");
+    }
+    let mut wishes = Wishes { release: servers.to_release.clone(), ..Wishes::default() };
+    for (id, dimension) in &mut dimensions.open {
+        let unneeded = dimension.unneeded_plots(IDLE);
+        if !unneeded.is_empty() {
+            dimension.begin_leaving(unneeded, None, &deadlines, &mut orders, &mut publisher);
+        }
+        if let Some(to) = servers.drain {
+            dimension.drain(to, &deadlines, &mut orders, &mut publisher);
+        }
+        let Some(plots) = &mut dimension.plots else { continue };
+        plots.is_urgent = false;
+        let of = |plots: &BTreeSet<_>| plots.iter().map(|plot| (*id, *plot)).collect::<BTreeSet<Plot>>();
+        wishes.own.extend(plots.own().map(|plot| (*id, plot)));
+        if servers.drain.is_none() {
+            wishes.acquire.extend(plots.to_ask(clock.now).take(ASKED_AT_ONCE).map(|plot| (*id, plot)));
+        }
+        for leaving in plots.leaving.iter().filter(|leaving| leaving.is_ready) {
+            match leaving.to {
+                None => wishes.release.extend(of(&leaving.plots)),
+                Some(to) => wishes.hand_over.push((of(&leaving.plots), to)),
+            }
+        }
+        wishes.clocks.insert(*id, (dimension.time.now, dimension.time.days()));
+    }
+    wishes.log_out = players.begin_log_outs(&saves);
+    wishes.looks_around = clock.now >= servers.look_at;
+    if wishes.looks_around {
+        servers.look_at = clock.now.saturating_add(LOOK_PERIOD);
+    }
+    servers.next_at = clock.now.saturating_add(PERIOD);
+    servers.is_asking = true;
+    let (memory, began) = (servers.memory.clone(), clock.began);
+    let ask = move |store: &WorldStore, _: &_| {
+        let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = memory.run(store, &wishes, began);
+        (wishes, found)
+    };
+    threads.ask(Some("terrane servers"), ask, move |world, answer| {
+        hand_to(world, end_round, answer);
+    });
+}
+
+type Answer = Result<(Wishes, Result<Findings, StoreError>), WorkError>;
+
+/// Handles the answer of a round.
+fn end_round(
+    In(answer): In<Answer>,
+    mut servers: ResMut<Servers>,
+    mut dimensions: ResMut<Dimensions>,
+    deadlines: Res<Deadlines>,
+    mut orders: ResMut<Orders>,
+    mut saves: ResMut<Saves>,
+    mut post: ResMut<Post>,
+    mut players: ResMut<Players>,
+    mut threads: ResMut<Threads>,
+    mut publisher: ResMut<Publisher>,
+) {
+    let servers = &mut *servers;
+    servers.is_asking = false;
+    let (wishes, found) = match answer {
+        Ok((wishes, Ok(found))) => (wishes, found),
+        Ok((_, Err(error))) => {
+            players.repeat_log_outs(&mut threads);
+            if matches!(error, StoreError::Superseded { .. }) {
+                return servers.end(&mut publisher);
+            }
+            return warn!("the database did not answer a round of questions, which is repeated: {error}");
+        }
+        Err(error) => return error!("a round of questions to the database could not begin: {error}"),
+    };
+    servers.lease.beaten(found.beaten);
+    servers.signs = found.signs;
+    servers.is_waiting = found.is_waiting;
+    saves.received.forget_gone(&wishes.own, found.crossings.iter().map(|(id, _)| *id));
+    for (plots, to) in &found.given_up {
+        servers.to_release = &servers.to_release - plots;
+        for (id, plot) in plots {
+            if let Some(dimension) = dimensions.open.get_mut(id) {
+                dimension.forget_plot(*plot);
+            }
+        }
+        if let Some(to) = to {
+            info!("{} plots were handed over to server {to}", plots.len());
+        }
+    }
+    for dimension in dimensions.open.values_mut() {
+        dimension.end_leaving(&found.given_up, &found.acquired);
+    }
+    let kept: BTreeSet<Plot> = found.acquired.keys().copied().collect();
+    for ((id, plot), contents) in found.acquired {
+        match dimensions.open.get_mut(&id).filter(|open| !open.is_closing()) {
+            Some(dimension) => dimension.take_plot(plot, contents),
+            None => drop(servers.to_release.insert((id, plot))),
+        }
+    }
+    for ((id, plot), other) in &found.elsewhere {
+        if let Some(dimension) = dimensions.open.get_mut(id) {
+            dimension.note_elsewhere(*plot, *other, &mut saves, &mut post);
+        }
+    }
+    for (id, agreed) in found.clocks {
+        if let Some(dimension) = dimensions.open.get_mut(&id) {
+            dimension.time.now = dimension.time.now.max(agreed);
+        }
+    }
+    for (territory, to) in found.leaving {
+        let Some(dimension) = territory.first().and_then(|(id, _)| dimensions.open.get_mut(id)) else { continue };
+        dimension.leave_territory(&of_dimension(&territory, dimension.id), to, &deadlines, &mut orders, &mut publisher);
+    }
+    for (id, crossing) in found.crossings {
+        let is_here =
+            |open: &Dimension| !open.is_closing() && open.plots.as_ref().is_some_and(|plots| plots.is_open(id.plot.1));
+        if !saves.received.has(id) && dimensions.open.get(&id.plot.0).is_some_and(is_here) {
+            receive(id, crossing, &mut saves, &mut post);
+        }
+    }
+    if let Some(owners) = found.owners {
+        servers.sizes.clear();
+        owners.into_values().for_each(|owner| *servers.sizes.entry(owner).or_default() += 1);
+    }
+    players.end_log_outs(servers, &mut threads, &mut publisher);
+    players.follow_ground(&found.given_up, &kept, &mut threads);
+    if let Some(to) = servers.drain.filter(|_| !servers.has_drained && !players.are_leaving())
+        && dimensions.open.values().all(|open| open.plots.iter().all(|plots| plots.own().next().is_none()))
+        && wishes.own.is_empty()
+    {
+        servers.has_drained = true;
+        publisher.event(ServerDrained { to });
+    }
+}
+
+/// Looks in the store for entities to which letters are sent and which are not here. Shared messages go to the plots of their
+/// places; other letters come back.
+pub fn send_astray(mut post: ResMut<Post>, mut saves: ResMut<Saves>, mut threads: ResMut<Threads>) {
+    mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.received.forget(crossing));
+    for lost in mem::take(&mut post.lost) {
+        saves.pending.received.insert(lost);
+        saves.received.remove([lost]);
+    }
+    if post.astray.is_empty() {
+        return;
+    }
+    let letters = mem::take(&mut post.astray);
+    let ids: Vec<Uuid> = letters.iter().filter_map(Letter::entity).collect();
+    let letters = SyncCell::new(letters);
+    let find = move |store: &WorldStore, _: &_| store.entity_places(&ids);
+    threads.ask(None, find, move |world, places| {
+        let places =
+            places.map_err(|error| error.to_string()).and_then(|places| places.map_err(|error| error.to_string()));
+        hand_to(world, end_search, (letters, places));
+    });
+}
+
+type Places = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
+
+fn end_search(
+    In((letters, places)): In<(SyncCell<Vec<Letter>>, Result<Places, String>)>,
+    dimensions: Res<Dimensions>,
+    mut saves: ResMut<Saves>,
+    mut post: ResMut<Post>,
+) {
+    let places = places.unwrap_or_else(|error| {
+        warn!("entities to which letters are sent cannot be found: {error}");
+        Places::new()
+    });
+    let is_here = |dimension, column: ColumnPos| {
+        dimensions.open.get(&dimension).is_some_and(|open: &Dimension| open.may_have(column))
+    };
+    let is_coming = |dimension, column: ColumnPos| {
+        dimensions.open.get(&dimension).is_some_and(|open: &Dimension| open.letters.contains_key(&column))
+    };
+    for letter in SyncCell::to_inner(letters) {
+        let Some(id) = letter.entity() else { continue };
+        let place = places.get(&id).copied();
+        if let (Some((dimension, column)), Some(crossing)) = (place, letter.crossing)
+            && is_coming(dimension, column)
+        {
+            // The entity is about to arrive. The next round finds the letter again.
+            saves.received.forget(crossing);
+            continue;
+        }
+        let elsewhere = place.filter(|(dimension, column)| !is_here(*dimension, *column));
+        match elsewhere.zip(post.share(&letter)) {
+            Some(((dimension, column), (kind, bytes))) => {
+                if let Some(crossing) = letter.crossing {
+                    // It goes on from here.
+                    saves.pending.received.insert(crossing);
+                    saves.received.remove([crossing]);
+                }
+                let block = column.chunk(0).min_block();
+                let message = Crossing::Message { block, entity: Some(id), kind, bytes };
+                saves.send_to((dimension, column.tile()), message);
+            }
+            None => post.give_back(letter, Undeliverable::NoSuchEntity(id)),
+        }
+    }
+}
+
+impl Servers {
+    fn end(&mut self, publisher: &mut Publisher) {
+        if !self.has_ended {
+            self.has_ended = true;
+            error!("another server has ended this one, which showed no sign of life: unsaved changes are lost");
+            publisher.event(ServerEnded { incarnation: self.number });
+        }
+    }
+}
+
+/// Puts what another server sent on this one's ground. It is removed from the store with the commit that has its effect.
+pub fn receive(id: CrossingId, crossing: Crossing, saves: &mut Saves, post: &mut Post) {
+    match crossing {
+        Crossing::Entities(records) => {
+            for record in records {
+                saves.pending.entities.insert(record.id, Some(record.clone()));
+                post.send(Letter::arrival(record));
+            }
+            saves.pending.received.insert(id);
+            saves.received.remove([id]);
+        }
+        Crossing::Message { block, entity, kind, bytes } => {
+            let to = entity.map_or(Address::Place(id.plot.0, block), Address::Entity);
+            match post.receive(id, to, &kind, &bytes) {
+                Ok(()) => saves.received.deliver(id),
+                // The game may be able to read it after an update.
+                Err(error) => error_once!("a message from server {} stays in the store: {error}", id.sender),
+            }
+        }
+    }
+}
+
+impl Dimension {
+    /// Gives a territory to another server, unless it leaves already.
+    fn leave_territory(
+        &mut self,
+        territory: &BTreeSet<TilePos>,
+        to: u64,
+        deadlines: &Deadlines,
+        orders: &mut Orders,
+        publisher: &mut Publisher,
+    ) {
+        let Some(plots) = &self.plots else { return };
+        let is_whole = territory.iter().all(|plot| plots.is_open(*plot));
+        if is_whole && !territory.is_empty() {
+            info!("{} plots of {} go to server {to}", territory.len(), self.id);
+            self.begin_leaving(territory.clone(), Some(to), deadlines, orders, publisher);
+        }
+    }
+
+    /// Gives all ground to another server.
+    fn drain(&mut self, to: u64, deadlines: &Deadlines, orders: &mut Orders, publisher: &mut Publisher) {
+        let Some(plots) = &self.plots else { return };
+        let mut open: BTreeSet<_> = plots.open().collect();
+        while let Some(first) = open.pop_first() {
+            let (mut territory, mut next) = (BTreeSet::from([first]), vec![first]);
+            while let Some(plot) = next.pop() {
+                let is_near = |near: &TilePos| near.x.abs_diff(plot.x) <= 1 && near.z.abs_diff(plot.z) <= 1;
+                let near: Vec<TilePos> = open.extract_if(.., is_near).collect();
+                territory.extend(&near);
+                next.extend(near);
+            }
+            self.leave_territory(&territory, to, deadlines, orders, publisher);
+        }
+    }
+}

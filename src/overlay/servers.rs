@@ -1,0 +1,50 @@
+//! The servers of a shared world.
+
+use super::format::count;
+use crate::coordinator::{DrainServer, ServerStatistics, WorldStatistics};
+use bevy::prelude::*;
+use bevy_egui::egui::{Color32, Grid, RichText, Ui};
+
+/// Shows each server with its address and its ground. A button gives all ground of this server to another one.
+pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics, commands: &mut Commands) {
+    if statistics.is_frozen {
+        ui.colored_label(Color32::ORANGE, "the database does not answer: regions stand still");
+    }
+    Grid::new("servers").num_columns(4).spacing([10.0, 3.0]).show(ui, |ui| {
+        for server in &statistics.servers {
+            ui.label(name(server));
+            ui.label(RichText::new(plots(server)).strong());
+            ui.label(String::from_utf8_lossy(&server.address));
+            if !server.is_this
+                && ui.button("drain to it").on_hover_text("gives all ground of this server to it").clicked()
+            {
+                commands.write_message(DrainServer { to: server.incarnation });
+            }
+            ui.end_row();
+        }
+    });
+}
+
+fn name(server: &ServerStatistics) -> String {
+    format!("server {}{}", server.incarnation, if server.is_this { " (this)" } else { "" })
+}
+
+fn plots(server: &ServerStatistics) -> String {
+    match server.plots {
+        1 => "1 plot".to_owned(),
+        plots => format!("{} plots", count(plots as u64)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_named_with_its_ground() {
+        let mut server = ServerStatistics { incarnation: 7, plots: 1, is_this: true, ..default() };
+        assert_eq!((&*name(&server), &*plots(&server)), ("server 7 (this)", "1 plot"));
+        (server.plots, server.is_this) = (1_200, false);
+        assert_eq!((&*name(&server), &*plots(&server)), ("server 7", "1,200 plots"));
+    }
+}
