@@ -616,7 +616,7 @@ fn ground_of_500_columns_changes_hands_quickly() {
     for (name, store) in [("memory", memory), ("PostgreSQL", database)] {
         let took = hand_over_times(&store, 8);
         println!("{name}: {took:?}");
-        // The figure is in docs/performance.md; this machine may be busy.
+        // The figures are in docs/servers.md; a machine may be busy.
         assert!(took[took.len() / 2] < Duration::from_secs(4), "{name}: {took:?}");
     }
 }

@@ -401,7 +401,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
     run.pass_for(Duration::from_secs(5));
 
     let store = Arc::new(PostgresStore::open(&world).unwrap());
-    let faults = rounds(30);
+    let faults = rounds(100);
     for fault in 0..faults {
         run.fault(&database);
         run.pass_for(FAULT_PERIOD);

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::time::Duration;
 
+/// The wait before a plot is asked for again that has to wait for a join.
+const ASKED_AGAIN: Duration = Duration::from_millis(100);
 /// The wait before a plot of another server is asked for again.
 const ELSEWHERE_RETRY: Duration = Duration::from_secs(2);
 
@@ -83,6 +85,13 @@ impl Plots {
     pub fn to_ask(&self, now: Duration) -> impl Iterator<Item = TilePos> {
         let due = move |state: &PlotState| matches!(state, PlotState::Wanted { ask_at, .. } if *ask_at <= now);
         self.states.iter().filter(move |(_, state)| due(state)).map(|(plot, _)| *plot)
+    }
+
+    /// Notes that a round asks for the plot, so that others have their turn in the next one.
+    pub fn note_asked(&mut self, plot: TilePos, now: Duration) {
+        if let Some(PlotState::Wanted { ask_at, .. }) = self.states.get_mut(&plot) {
+            *ask_at = now.saturating_add(ASKED_AGAIN);
+        }
     }
 
     /// Notes that another server has the plot or the ground around it.
@@ -290,6 +299,8 @@ mod tests {
         plots.want(wanted);
         plots.want(needed);
         assert!(plots.to_ask(at(0)).eq([wanted, needed]));
+        plots.note_asked(wanted, at(0));
+        assert!(plots.to_ask(at(0)).eq([needed]) && plots.to_ask(at(1)).eq([wanted, needed]));
         plots.note_elsewhere(needed, 7, at(0));
         assert!(plots.to_ask(at(1)).eq([wanted]) && plots.to_ask(at(2)).eq([wanted, needed]));
         assert_eq!((plots.server_of(needed), plots.server_of(wanted)), (Some(7), None));

@@ -175,7 +175,9 @@ pub fn tend(
         let of = |plots: &BTreeSet<_>| plots.iter().map(|plot| (*id, *plot)).collect::<BTreeSet<Plot>>();
         wishes.own.extend(plots.own().map(|plot| (*id, plot)));
         if servers.drain.is_none() {
-            wishes.acquire.extend(plots.to_ask(clock.now).take(ASKED_AT_ONCE).map(|plot| (*id, plot)));
+            let asked: Vec<TilePos> = plots.to_ask(clock.now).take(ASKED_AT_ONCE).collect();
+            asked.iter().for_each(|plot| plots.note_asked(*plot, clock.now));
+            wishes.acquire.extend(asked.into_iter().map(|plot| (*id, plot)));
         }
         for leaving in plots.leaving.iter().filter(|leaving| leaving.is_ready) {
             match leaving.to {
@@ -268,7 +270,11 @@ fn end_round(
     }
     for (territory, to) in found.leaving {
         let Some(dimension) = territory.first().and_then(|(id, _)| dimensions.open.get_mut(id)) else { continue };
-        dimension.leave_territory(&of_dimension(&territory, dimension.id), to, &deadlines, &mut orders, &mut publisher);
+        let plots = of_dimension(&territory, dimension.id);
+        if !dimension.leave_territory(&plots, to, &deadlines, &mut orders, &mut publisher) {
+            // A part of it is about to be released. The next round finds what is left of it.
+            servers.look_at = Duration::ZERO;
+        }
     }
     for (id, crossing) in found.crossings {
         let is_here =
@@ -392,7 +398,7 @@ pub fn receive(id: CrossingId, crossing: Crossing, saves: &mut Saves, post: &mut
 }
 
 impl Dimension {
-    /// Gives a territory to another server, unless it leaves already.
+    /// Gives a territory to another server, unless it leaves already. Returns `false` if only a part of it does.
     fn leave_territory(
         &mut self,
         territory: &BTreeSet<TilePos>,
@@ -400,13 +406,15 @@ impl Dimension {
         deadlines: &Deadlines,
         orders: &mut Orders,
         publisher: &mut Publisher,
-    ) {
-        let Some(plots) = &self.plots else { return };
-        let is_whole = territory.iter().all(|plot| plots.is_open(*plot));
-        if is_whole && !territory.is_empty() {
+    ) -> bool {
+        let Some(plots) = &self.plots else { return false };
+        let open = territory.iter().filter(|plot| plots.is_open(**plot)).count();
+        if open == territory.len() && open > 0 {
             info!("{} plots of {} go to server {to}", territory.len(), self.id);
             self.begin_leaving(territory.clone(), Some(to), deadlines, orders, publisher);
+            return true;
         }
+        open == 0
     }
 
     /// Gives all ground to another server.

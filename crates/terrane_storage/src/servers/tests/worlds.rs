@@ -6,10 +6,13 @@ use crate::chunk::Chunk;
 use crate::servers::{Crossing, CrossingId, PlotContents, TERM};
 use crate::space::{BatchPos, BlockPos, ChunkPos, DimensionId, GeneratorIdentity};
 use crate::{
-    Durability, EntityRecord, Family, KeyValueStore, MemoryStore, RegistryLists, SaveBatch, StorageConfig, StoreError,
-    WorldOpenError, WorldStore, mark_stored,
+    Durability, EntityRecord, Family, KeyValue, KeyValueStore, MemoryStore, RegistryLists, SaveBatch, StorageConfig,
+    StoreError, WorldOpenError, WorldStore, WriteBatch, mark_stored,
 };
+use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -231,6 +234,67 @@ fn an_entity_that_crosses_is_stored_once_at_any_time() {
     let error = commit(&b, arrives).unwrap_err();
     assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
     assert!(error.to_string().contains("crossing 1 of server 1 to plot [1, 0] of dimension 1"), "{error}");
+}
+
+/// A store whose answers to writes can be lost.
+struct Lossy {
+    store: MemoryStore,
+    loses_answers: AtomicBool,
+}
+
+impl KeyValueStore for Lossy {
+    fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.store.get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.store.multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.store.scan(family, range, limit)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        self.store.write(batch, durability)?;
+        match self.loses_answers.load(Ordering::Relaxed) {
+            true => Err(StoreError::backend("write", None, self.path(), "the connection is lost")),
+            false => Ok(()),
+        }
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+}
+
+#[test]
+fn a_commit_whose_answer_was_lost_can_be_repeated_whatever_is_written_meanwhile() {
+    let store = Arc::new(Lossy { store: MemoryStore::new(), loses_answers: AtomicBool::new(false) });
+    let world = WorldStore::join(store.clone(), b"").unwrap();
+    let id = CrossingId { plot: plot(1, 0), sender: 9, number: 1 };
+    let mut sent = SaveBatch::default();
+    sent.sent.insert(id, Crossing::Entities(vec![record(7)]));
+    commit(&world, sent).unwrap();
+    let mut arrives = SaveBatch::default();
+    arrives.entities.insert(record(7).id, Some(record(7)));
+    arrives.received.insert(id);
+    store.loses_answers.store(true, Ordering::Relaxed);
+    assert!(commit(&world, arrives.clone()).unwrap_err().is_outage());
+    store.loses_answers.store(false, Ordering::Relaxed);
+    // A heartbeat and the clock are written before the commit is repeated.
+    world.incarnation().unwrap().beat().unwrap();
+    world.agree_on_clock(DimensionId(1), Duration::from_secs(1), None).unwrap();
+    commit(&world, arrives.clone()).unwrap();
+    assert_eq!(
+        (world.entity(record(7).id).unwrap(), world.crossings(DimensionId(1)).unwrap()),
+        (Some(record(7)), vec![])
+    );
+    assert!(matches!(commit(&world, arrives), Err(StoreError::Corrupt { .. })), "this one would be a second effect");
 }
 
 #[test]
