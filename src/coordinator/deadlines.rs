@@ -217,7 +217,7 @@ impl Deadlines {
     pub fn begin_idle(&mut self, dimension: &mut Dimension, region: RegionId, task: Task, saves: &mut Saves) {
         let Some(mut slot) = dimension.begin_task(region) else { return };
         let letters: Vec<Letter> = match task {
-            Task::Save => slot.parked.get().inbox.as_mut().map(|inbox| mem::take(&mut inbox.letters)),
+            Task::Save | Task::Leave => slot.parked.get().inbox.as_mut().map(|inbox| mem::take(&mut inbox.letters)),
             _ => None,
         }
         .unwrap_or_default();

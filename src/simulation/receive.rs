@@ -52,9 +52,9 @@ pub fn deliver(world: &mut World, contents: &mut RegionContents, task: &Task) {
         Task::Tick { clock, .. } => hand_over(world, contents, clock),
         Task::Close => {
             // No tick follows that would read them. They come back, and are found in the store again.
+            let reason = Undeliverable::DimensionNotOpen(world.resource::<RegionInfo>().dimension);
             let of_servers = contents.take_waiting(|letter| letter.crossing.is_some());
-            let back = of_servers.into_iter().filter_map(|letter| Some((letter.column()?.1, letter)));
-            contents.outbox.undelivered.extend(back.map(|(at, letter)| (letter, Undeliverable::Unloaded(at))));
+            contents.outbox.undelivered.extend(of_servers.into_iter().map(|letter| (letter, reason)));
             hand_over(world, contents, Duration::ZERO);
         }
         Task::Save | Task::Split { .. } | Task::Leave => {}

@@ -442,6 +442,37 @@ fn a_server_that_stops_is_ended_and_the_others_go_on_with_its_ground() {
     verify(&store);
 }
 
+#[test]
+fn a_message_to_an_entity_waits_for_its_ground() {
+    let store = Arc::new(MemoryStore::new());
+    let mut first = Server::start(&store);
+    let mut second = Server::start(&store);
+    let (dimension, there) = (first.dimension, BlockPos::new(20 * PLOT, 3, 5));
+    let eye = viewer(&mut second.app, dimension, there.x as f32, 0.0, 3);
+    play_until(&mut [&mut first, &mut second], "the ground is there", |servers| servers[1].is_loaded(there));
+    spawn_in_region(&mut second.app, dimension, there, walker("Ann", 0.0));
+    play_until(&mut [&mut first, &mut second], "she is there", |servers| {
+        walkers(servers[1].app.world_mut()).len() == 1
+    });
+    let ann = second.app.world_mut().query_filtered::<&StableId, With<Mirror>>().single(second.app.world()).unwrap().0;
+    // Her ground is no longer loaded, but still belongs to the second server.
+    move_viewer(&mut second.app, eye, there.x as f32 + 300.0, 0.0);
+    play_until(&mut [&mut first, &mut second], "she is gone", |servers| {
+        !servers[1].is_loaded(there) && walkers(servers[1].app.world_mut()).is_empty()
+    });
+    save(&mut second.app);
+    let here = BlockPos::new(5, 3, 5);
+    in_region(&mut first.app, dimension, here, move |region: &mut World| {
+        region.resource_mut::<Post>().send(Address::Entity(ann), Parcel(9));
+    });
+    play_until(&mut [&mut first, &mut second], "it arrives", |servers| !servers[1].kept.0.lock().unwrap().is_empty());
+    play(&mut [&mut first, &mut second], 60);
+    assert_eq!(*second.kept.0.lock().unwrap(), [(9, true)]);
+    drop(first);
+    drop(second);
+    assert_eq!(store.scan(Family::Meta, b"crossing:"..b"crossing;", 1), Ok(Vec::new()));
+}
+
 /// Promise, servers: Regions stand still while the database does not answer, and go on with their state.
 #[test]
 fn regions_stand_still_while_the_database_is_away() {

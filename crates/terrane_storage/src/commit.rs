@@ -1,11 +1,12 @@
 //! Commits to the world.
 
 use super::envelope::Replaced;
-use super::servers::CrossingId;
+use super::servers::{Crossing, CrossingId};
 use super::tiers::heat::Placed;
 use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, cluster};
 use super::values::blocks::KnownBlocks;
 use super::values::clocks::put_clocks;
+use super::values::record;
 use super::{
     ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
     envelope, keys, values::block_ticks, values::stored_graph,
@@ -52,6 +53,8 @@ pub(super) struct Commit {
     moves: WriteBatch,
     /// The groups that received chunks.
     placed: BTreeMap<ChunkGroup, Placed>,
+    /// Entities that an earlier attempt sent to another server, which may have stored them since.
+    sent_before: BTreeSet<Uuid>,
     /// The minimum versions of these chunks, if they change.
     pub versions: BTreeMap<(DimensionId, ChunkPos), u64>,
 }
@@ -262,10 +265,10 @@ impl WorldStore {
         let start = Instant::now();
         self.add_chunks(batch, &mut commit)?;
         self.add_block_ticks(batch, &mut commit)?;
+        self.add_crossings(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
-        self.add_crossings(batch, &mut commit.writes)?;
         if self.incarnation().is_none() {
             put_clocks(batch, &mut commit.writes);
         }
@@ -290,9 +293,10 @@ impl WorldStore {
             Ok(())
         };
         match &written {
-            Ok(()) => self.is_unsettled.store(false, Ordering::Release),
+            // Only a batch with contents can be the repetition of the one that failed.
+            Ok(()) if !batch.is_empty() => self.is_unsettled.store(false, Ordering::Release),
             Err(error) if error.is_outage() => self.is_unsettled.store(true, Ordering::Release),
-            Err(_) => {}
+            _ => {}
         }
         written?;
         self.names_stored(&names);
@@ -393,9 +397,21 @@ impl WorldStore {
     /// # Errors
     /// A crossing that is to be removed does not exist, and no earlier attempt can have removed it. Nothing is written then,
     /// because its content would exist twice.
-    fn add_crossings(&self, batch: &SaveBatch, writes: &mut WriteBatch) -> Result<(), StoreError> {
-        for (id, crossing) in &batch.sent {
-            writes.put(Family::Meta, id.key(), crossing.to_bytes());
+    fn add_crossings(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
+        if let (Some(server), Some(last)) = (self.incarnation(), batch.sent.keys().map(|id| id.number).max()) {
+            // What an attempt sent whose answer was lost may have arrived, and gone on since. It must not be sent again.
+            let is_unsettled = self.is_unsettled.load(Ordering::Acquire);
+            let before = if is_unsettled { server.last_sent()? } else { 0 };
+            commit.writes.put(Family::Meta, server.sent_key(), record::encode(&last.max(before)));
+            for (id, crossing) in &batch.sent {
+                match crossing {
+                    _ if id.number > before => commit.writes.put(Family::Meta, id.key(), crossing.to_bytes()),
+                    Crossing::Entities(records) => {
+                        commit.sent_before.extend(records.iter().flat_map(EntityRecord::ids))
+                    }
+                    Crossing::Message { .. } => {}
+                }
+            }
         }
         if batch.received.is_empty() {
             return Ok(());
@@ -405,8 +421,8 @@ impl WorldStore {
         for ((id, key), value) in batch.received.iter().zip(keys).zip(stored) {
             match value {
                 Some(value) => {
-                    writes.require(Family::Meta, key.clone(), Some(value));
-                    writes.delete(Family::Meta, key);
+                    commit.writes.require(Family::Meta, key.clone(), Some(value));
+                    commit.writes.delete(Family::Meta, key);
                 }
                 // The answer to an attempt was lost, and it removed the crossing.
                 None if self.is_unsettled.load(Ordering::Acquire) => {}
@@ -419,6 +435,7 @@ impl WorldStore {
     fn add_entities(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
         let entities: Vec<(Uuid, Option<&EntityRecord>)> =
             batch.entities.iter().map(|(id, entity)| (*id, entity.as_ref())).collect();
+        let entities: Vec<_> = entities.into_iter().filter(|(id, _)| !commit.sent_before.contains(id)).collect();
         for entities in entities.chunks(COMPARED_AT_ONCE) {
             let stored = entities.iter().map(|(id, _)| &id.as_bytes()[..]).collect::<Vec<_>>();
             let stored = self.read_to_replace(Family::Entities, &stored, &mut commit.report)?;

@@ -72,6 +72,8 @@ pub(super) const LAST_SERVER: &[u8] = b"last server";
 /// The prefixes of other keys.
 pub(super) const SERVER: &[u8] = b"server:";
 pub(super) const BEAT: &[u8] = b"beat:";
+/// The numbers of the last crossings that servers sent.
+pub(super) const SENT: &[u8] = b"sent:";
 /// The servers on which players are.
 pub(super) const LOG_IN: &[u8] = b"log-in:";
 pub(super) const COOLING: &[u8] = b"cooling:";
@@ -206,6 +208,15 @@ pub(super) fn parse_crossing_key(key: &[u8]) -> Option<(DimensionId, TilePos, u6
         let plot = (key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?));
         Some((plot.0, plot.1, u64::from_be_bytes(key.array()?), u64::from_be_bytes(key.array()?)))
     })
+}
+
+/// The key of the number of the last crossing that a server sent.
+pub(super) fn sent_key(incarnation: u64) -> Vec<u8> {
+    [SENT, &incarnation.to_be_bytes()].concat()
+}
+
+pub(super) fn parse_sent_key(key: &[u8]) -> Option<u64> {
+    parse(SENT, key, |key| Some(u64::from_be_bytes(key.array()?)))
 }
 
 /// The key of the server on which the player of this name is.

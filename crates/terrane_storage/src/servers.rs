@@ -149,6 +149,7 @@ impl Incarnation {
         let mut batch = WriteBatch::default();
         batch.delete(Family::Meta, keys::server_key(self.number));
         batch.delete(Family::Meta, keys::beat_key(self.number));
+        batch.delete(Family::Meta, keys::sent_key(self.number));
         self.store.write(batch, Durability::Sync)
     }
 }
@@ -161,6 +162,7 @@ impl Sign {
         batch.require(Family::Meta, beat.clone(), Some(self.beat.clone()));
         batch.delete(Family::Meta, row);
         batch.delete(Family::Meta, beat);
+        batch.delete(Family::Meta, keys::sent_key(self.incarnation));
     }
 }
 
@@ -231,6 +233,9 @@ pub(crate) fn check(store: &dyn KeyValueStore, key: &[u8], value: &[u8]) -> Opti
     }
     if let Some(checked) = crossings::check(store, key, value) {
         return Some(checked);
+    }
+    if let Some(incarnation) = keys::parse_sent_key(key) {
+        return Some(decode::<u64>(store, value, StoredItem::Server(incarnation)).map(drop));
     }
     if let Some(name) = keys::parse_log_in_key(key) {
         return Some(decode::<u64>(store, value, StoredItem::LogIn(name.into())).map(drop));

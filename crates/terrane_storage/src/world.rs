@@ -204,7 +204,7 @@ impl WorldStore {
             writes.require(Family::Meta, keys::HEADER, stored);
             // If another process has the world alone, this ends its session.
             writes.put(Family::Meta, keys::HEADER, fence.clone());
-            world.session = match address {
+            let session = match address {
                 Some(address) => {
                     let store = world.store.clone();
                     Session::Server(Incarnation::announce(store, address, &mut writes).map_err(damaged)?)
@@ -225,6 +225,7 @@ impl WorldStore {
                 Err(StoreError::PreconditionFailed { .. }) if attempt < MAX_OPENING_ATTEMPTS => {}
                 written => {
                     written.map_err(damaged)?;
+                    world.session = session;
                     break;
                 }
             }

@@ -94,18 +94,16 @@ impl Surroundings<'_> {
     /// Sends a letter back that reached its region and was not delivered. In a world that several servers share, its place or
     /// its entity may have gone to another server.
     fn send_back(&mut self, letter: Letter, reason: Undeliverable) {
-        if self.saves.server.is_some() {
-            let is_lost = matches!(reason, Undeliverable::NoSuchEntity(_));
-            if is_lost && self.post.share(&letter).is_some() {
-                return self.post.astray.push(letter);
-            }
-            if let (None, Some((dimension, column)), Some(block)) = (letter.crossing, letter.column(), letter.block())
-                && !self.is_here(dimension, column)
-                && let Some((kind, bytes)) = self.post.share(&letter)
-            {
-                let message = Crossing::Message { block, entity: None, kind, bytes };
-                return self.saves.send_to((dimension, column.tile()), message);
-            }
+        let is_lost = matches!(reason, Undeliverable::NoSuchEntity(_));
+        if is_lost && (letter.crossing.is_some() || self.post.share(&letter).is_some()) {
+            return self.post.astray.push(letter);
+        }
+        if let (None, Some((dimension, column)), Some(block)) = (letter.crossing, letter.column(), letter.block())
+            && !self.is_here(dimension, column)
+            && let Some((kind, bytes)) = self.post.share(&letter)
+        {
+            let message = Crossing::Message { block, entity: None, kind, bytes };
+            return self.saves.send_to((dimension, column.tile()), message);
         }
         self.post.give_back(letter, reason);
     }
@@ -138,7 +136,8 @@ impl Surroundings<'_> {
         for letter in mem::take(&mut traveller.letters) {
             match self.post.share(&letter).zip(letter.entity()) {
                 Some(((kind, bytes), id)) => {
-                    self.saves.send_to(plot, Crossing::Message { block, entity: Some(id), kind, bytes });
+                    let message = Crossing::Message { block, entity: Some(id), kind, bytes };
+                    self.saves.send_on(letter.crossing, plot, message);
                 }
                 None => self.post.give_back(letter, Undeliverable::OtherServer(block.column())),
             }

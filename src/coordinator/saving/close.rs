@@ -101,6 +101,9 @@ pub fn close(
     for dimension in dimensions.open.values_mut().filter(|open| open.is_closing()) {
         let (saves, directory) = (&mut *saves, &mut *directory);
         dimension.empty_regions(|_| true, || Task::Close, &mut deadlines, saves, directory, &mut post, &mut publisher);
+        for letter in dimension.transit.take_letters_of_servers() {
+            post.give_back(letter, Undeliverable::DimensionNotOpen(dimension.id));
+        }
         if dimension.is_empty(&deadlines, saves) {
             closed.push(dimension.id);
         }

@@ -112,6 +112,26 @@ impl Saves {
         }
     }
 
+    /// Sends a message on to a plot of another server. If it came from another server, it goes on from here with the next commit.
+    pub fn send_on(&mut self, from: Option<CrossingId>, plot: Plot, message: Crossing) {
+        self.pending.received.extend(from);
+        self.received.remove(from);
+        self.send_to(plot, message);
+    }
+
+    /// Where an entity is that is on its way into the store, or to another server with it: `None` if nothing is known here, and
+    /// `None` within if it is gone.
+    pub fn unwritten_place(&self, id: Uuid) -> Option<Option<(DimensionId, ColumnPos)>> {
+        let sent = self.unwritten_batches().flat_map(|batch| batch.sent.values());
+        let records = sent.filter_map(|crossing| match crossing {
+            Crossing::Entities(records) => Some(records),
+            Crossing::Message { .. } => None,
+        });
+        let of = |record: &EntityRecord| (record.dimension, record.column());
+        let sent = records.flatten().find(|record| record.ids().any(|of| of == id)).map(of);
+        sent.map(Some).or_else(|| self.unwritten_entity(id).map(|record| record.as_ref().map(of)))
+    }
+
     /// The number of the commit with which everything handed out so far is stored.
     pub fn stored_with(&self) -> u64 {
         if self.pending.is_empty() { self.commits } else { self.commits + 1 }

@@ -2,7 +2,7 @@
 
 use super::tend::Servers;
 use crate::coordinator::deadlines::Deadlines;
-use crate::coordinator::dimension::column_state::ColumnState;
+use crate::coordinator::dimension::column_state::{ColumnState, Rest};
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
@@ -150,10 +150,19 @@ impl Dimension {
 
     /// Drops the failures of columns like these. They would be tried again, and never succeed.
     fn drop_failures(&mut self, is_to_go: impl Fn(ColumnPos) -> bool) {
-        let is_failed = |state| matches!(state, ColumnState::Failed(_));
-        let failed = self.columns.iter().filter(|(column, state)| is_to_go(*column) && is_failed(*state));
-        for (column, _) in failed.collect::<Vec<_>>() {
-            self.columns.forget(column);
+        let here: Vec<_> = self.columns.iter().filter(|(column, _)| is_to_go(*column)).collect();
+        for (column, state) in here {
+            match state {
+                ColumnState::Failed(_) => {
+                    self.columns.forget(column);
+                    self.make_missing(column);
+                }
+                // Its region has the rest of it.
+                ColumnState::Fetched(Rest::Failed(_)) | ColumnState::Owned(Rest::Failed(_)) => {
+                    self.columns.deliver(column);
+                }
+                _ => {}
+            }
         }
     }
 }

@@ -81,10 +81,15 @@ impl Plots {
         }
     }
 
-    /// The plots that a round should ask for now.
-    pub fn to_ask(&self, now: Duration) -> impl Iterator<Item = TilePos> {
-        let due = move |state: &PlotState| matches!(state, PlotState::Wanted { ask_at, .. } if *ask_at <= now);
-        self.states.iter().filter(move |(_, state)| due(state)).map(|(plot, _)| *plot)
+    /// The plots that a round should ask for now, those that have waited longest first.
+    pub fn to_ask(&self, now: Duration) -> Vec<TilePos> {
+        let due = |(plot, state): (&TilePos, &PlotState)| match state {
+            PlotState::Wanted { ask_at, .. } if *ask_at <= now => Some((*ask_at, *plot)),
+            _ => None,
+        };
+        let mut due: Vec<_> = self.states.iter().filter_map(due).collect();
+        due.sort_unstable();
+        due.into_iter().map(|(_, plot)| plot).collect()
     }
 
     /// Notes that a round asks for the plot, so that others have their turn in the next one.
@@ -298,11 +303,11 @@ mod tests {
         plots.set_own(own);
         plots.want(wanted);
         plots.want(needed);
-        assert!(plots.to_ask(at(0)).eq([wanted, needed]));
+        assert_eq!(plots.to_ask(at(0)), [wanted, needed]);
         plots.note_asked(wanted, at(0));
-        assert!(plots.to_ask(at(0)).eq([needed]) && plots.to_ask(at(1)).eq([wanted, needed]));
+        assert_eq!((plots.to_ask(at(0)), plots.to_ask(at(1))), (vec![needed], vec![needed, wanted]));
         plots.note_elsewhere(needed, 7, at(0));
-        assert!(plots.to_ask(at(1)).eq([wanted]) && plots.to_ask(at(2)).eq([wanted, needed]));
+        assert_eq!((plots.to_ask(at(1)), plots.to_ask(at(2))), (vec![wanted], vec![wanted, needed]));
         assert_eq!((plots.server_of(needed), plots.server_of(wanted)), (Some(7), None));
         assert_eq!(plots.sort_out(|plot| plot == needed, at(5), idle), (vec![wanted], BTreeSet::new()));
         assert_eq!(plots.sort_out(|_| true, at(14), idle), (vec![], BTreeSet::new()));

@@ -5,14 +5,14 @@ use super::round::{Findings, Memory, Wishes, of_dimension};
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Dimension, Dimensions};
-use crate::coordinator::events::{ServerDrained, ServerEnded};
+use crate::coordinator::events::{LetterLost, ServerDrained, ServerEnded};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::streaming::orders::Orders;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
 use crate::coordinator::threads::work_error::WorkError;
-use crate::coordinator::travel::letters::Post;
+use crate::coordinator::travel::letters::{Directory, Post};
 use crate::coordinator::travel::players::Players;
 use crate::simulation::{Address, Letter, Undeliverable};
 use crate::space::{ColumnPos, DimensionId, TilePos};
@@ -175,7 +175,7 @@ pub fn tend(
         let of = |plots: &BTreeSet<_>| plots.iter().map(|plot| (*id, *plot)).collect::<BTreeSet<Plot>>();
         wishes.own.extend(plots.own().map(|plot| (*id, plot)));
         if servers.drain.is_none() {
-            let asked: Vec<TilePos> = plots.to_ask(clock.now).take(ASKED_AT_ONCE).collect();
+            let asked: Vec<TilePos> = plots.to_ask(clock.now).into_iter().take(ASKED_AT_ONCE).collect();
             asked.iter().for_each(|plot| plots.note_asked(*plot, clock.now));
             wishes.acquire.extend(asked.into_iter().map(|plot| (*id, plot)));
         }
@@ -302,10 +302,6 @@ fn end_round(
 /// places; other letters come back.
 pub fn send_astray(mut post: ResMut<Post>, mut saves: ResMut<Saves>, mut threads: ResMut<Threads>) {
     mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.received.forget(crossing));
-    for lost in mem::take(&mut post.lost) {
-        saves.pending.received.insert(lost);
-        saves.received.remove([lost]);
-    }
     if post.astray.is_empty() {
         return;
     }
@@ -324,43 +320,58 @@ type Places = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 
 fn end_search(
     In((letters, places)): In<(SyncCell<Vec<Letter>>, Result<Places, String>)>,
-    dimensions: Res<Dimensions>,
+    mut dimensions: ResMut<Dimensions>,
+    directory: Res<Directory>,
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
+    mut publisher: ResMut<Publisher>,
 ) {
+    let is_known = places.is_ok();
     let places = places.unwrap_or_else(|error| {
         warn!("entities to which letters are sent cannot be found: {error}");
         Places::new()
     });
-    let is_here = |dimension, column: ColumnPos| {
-        dimensions.open.get(&dimension).is_some_and(|open: &Dimension| open.may_have(column))
-    };
-    let is_coming = |dimension, column: ColumnPos| {
-        dimensions.open.get(&dimension).is_some_and(|open: &Dimension| open.letters.contains_key(&column))
-    };
     for letter in SyncCell::to_inner(letters) {
         let Some(id) = letter.entity() else { continue };
-        let place = places.get(&id).copied();
-        if let (Some((dimension, column)), Some(crossing)) = (place, letter.crossing)
-            && is_coming(dimension, column)
-        {
-            // The entity is about to arrive. The next round finds the letter again.
-            saves.received.forget(crossing);
+        if directory.knows(id) {
+            // It has come meanwhile.
+            post.send(letter);
             continue;
         }
-        let elsewhere = place.filter(|(dimension, column)| !is_here(*dimension, *column));
-        match elsewhere.zip(post.share(&letter)) {
-            Some(((dimension, column), (kind, bytes))) => {
-                if let Some(crossing) = letter.crossing {
-                    // It goes on from here.
-                    saves.pending.received.insert(crossing);
-                    saves.received.remove([crossing]);
+        let stored = || places.get(&id).copied();
+        let place = saves.unwritten_place(id).unwrap_or_else(stored);
+        let open = place.and_then(|(dimension, column)| Some((dimensions.open.get_mut(&dimension)?, column)));
+        match (place, open, letter.crossing) {
+            // A later round finds the letter again.
+            (None, _, Some(crossing)) if !is_known => saves.received.forget(crossing),
+            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => {
+                match open.owner(column) {
+                    // The entity is about to arrive.
+                    Some(_) => saves.received.forget(crossing),
+                    None => open.send_letter(column, letter),
                 }
-                let block = column.chunk(0).min_block();
-                let message = Crossing::Message { block, entity: Some(id), kind, bytes };
-                saves.send_to((dimension, column.tile()), message);
             }
-            None => post.give_back(letter, Undeliverable::NoSuchEntity(id)),
+            (Some((dimension, column)), open, crossing)
+                if open.as_ref().is_none_or(|(open, column)| !open.may_have(*column)) =>
+            {
+                let block = column.chunk(0).min_block();
+                match post.share(&letter) {
+                    Some((kind, bytes)) => {
+                        let message = Crossing::Message { block, entity: Some(id), kind, bytes };
+                        saves.send_on(crossing, (dimension, column.tile()), message);
+                    }
+                    None => post.give_back(letter, Undeliverable::NoSuchEntity(id)),
+                }
+            }
+            (_, _, Some(crossing)) => {
+                // Nobody can get it any more.
+                saves.pending.received.insert(crossing);
+                saves.received.remove([crossing]);
+                let reason = Undeliverable::NoSuchEntity(id);
+                warn!("{} to {} is lost: {reason}", letter.name(), letter.to);
+                publisher.event(LetterLost { what: letter.name(), to: letter.to, reason });
+            }
+            (_, _, None) => post.give_back(letter, Undeliverable::NoSuchEntity(id)),
         }
     }
 }
@@ -407,13 +418,19 @@ impl Dimension {
         orders: &mut Orders,
         publisher: &mut Publisher,
     ) -> bool {
-        let Some(plots) = &self.plots else { return false };
+        let Some(plots) = &mut self.plots else { return false };
         let open = territory.iter().filter(|plot| plots.is_open(**plot)).count();
         if open == territory.len() && open > 0 {
             info!("{} plots of {} go to server {to}", territory.len(), self.id);
             self.begin_leaving(territory.clone(), Some(to), deadlines, orders, publisher);
             return true;
         }
+        // A drain may have sent it elsewhere, but a join decides.
+        plots
+            .leaving
+            .iter_mut()
+            .filter(|leaving| leaving.plots == *territory)
+            .for_each(|leaving| leaving.to = Some(to));
         open == 0
     }
 

@@ -144,8 +144,6 @@ pub struct Post {
     pub astray: Vec<Letter>,
     /// The numbers of letters of other servers that did not reach their region.
     pub returned: Vec<CrossingId>,
-    /// The numbers of letters of other servers whose entities are gone.
-    pub lost: Vec<CrossingId>,
 }
 
 enum Mail {
@@ -177,8 +175,8 @@ impl Post {
     /// An empty post. `messages` are those that other servers can get, `is_shared` if there are others.
     pub fn new(limits: LetterLimits, messages: Arc<SharedMessages>, is_shared: bool) -> Self {
         let (queue, backlog) = (VecDeque::new(), LetterBacklog::new(limits));
-        let (lost_arrivals, strayed, astray, returned, lost) = Default::default();
-        Self { queue, backlog, lost_arrivals, strayed, messages, is_shared, astray, returned, lost }
+        let (lost_arrivals, strayed, astray, returned) = Default::default();
+        Self { queue, backlog, lost_arrivals, strayed, messages, is_shared, astray, returned }
     }
 
     /// The letter in the form in which another server gets it, if it is a message of a shared type.
@@ -281,7 +279,7 @@ impl Post {
                 let place = directory.places.get(&id).copied();
                 match place.and_then(|place| dimensions.letters_for(place, id)) {
                     Some(letters) => letters.push(letter),
-                    None if self.share(&letter).is_some() => self.astray.push(letter),
+                    None if letter.crossing.is_some() || self.share(&letter).is_some() => self.astray.push(letter),
                     None => self.return_letter(letter, Undeliverable::NoSuchEntity(id), dimensions, publisher),
                 }
             }
@@ -312,12 +310,8 @@ impl Post {
             return self.lost_arrivals.push((id, reason));
         }
         if let Some(crossing) = letter.crossing {
-            match reason {
-                // Nobody can get it any more.
-                Undeliverable::NoSuchEntity(_) => self.lost.push(crossing),
-                // It is found in the store again, here or by the next owner of its place.
-                _ => return self.returned.push(crossing),
-            }
+            // It is found in the store again, here or by the next owner of its place.
+            return self.returned.push(crossing);
         }
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {

@@ -3,7 +3,7 @@
 //! A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
 //! stood on that ground when it was evicted, and comes back when the column is loaded or generated.
 
-use crate::simulation::Traveller;
+use crate::simulation::{Letter, Traveller};
 use crate::space::{ColumnPos, DimensionId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -34,6 +34,12 @@ impl Transit {
     /// The travellers that wait for the column.
     pub fn take(&mut self, column: ColumnPos) -> Vec<Traveller> {
         self.columns.remove(&column).unwrap_or_default()
+    }
+
+    /// Takes the letters of other servers that wait with travellers.
+    pub fn take_letters_of_servers(&mut self) -> Vec<Letter> {
+        let letters = self.columns.values_mut().flatten().map(|traveller| &mut traveller.letters);
+        letters.flat_map(|letters| letters.extract_if(.., |letter| letter.crossing.is_some())).collect()
     }
 
     /// Takes the travellers that wait for columns like these.

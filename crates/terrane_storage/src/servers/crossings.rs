@@ -61,6 +61,18 @@ impl Crossing {
 }
 
 impl Incarnation {
+    /// The key of the number of the last crossing that this server sent.
+    pub(crate) fn sent_key(&self) -> Vec<u8> {
+        keys::sent_key(self.number)
+    }
+
+    /// The number of the last crossing that this server sent; 0 if it sent none.
+    pub(crate) fn last_sent(&self) -> Result<u64, StoreError> {
+        let stored = self.store.get(Family::Meta, &self.sent_key())?;
+        let last = stored.map(|value| decode(&*self.store, &value, StoredItem::Server(self.number)));
+        Ok(last.transpose()?.unwrap_or(0))
+    }
+
     /// The crossings to these plots, in the order of the plots, and of the numbers of each sender. A long queue to a plot is
     /// read in parts. Damaged ones are reported in the log and left out.
     pub fn crossings(&self, plots: &BTreeSet<Plot>) -> Result<Vec<(CrossingId, Crossing)>, StoreError> {

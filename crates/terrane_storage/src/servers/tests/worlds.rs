@@ -155,7 +155,15 @@ fn servers_agree_on_the_types_of_a_world() {
     first.save_registry_lists(&lists(&["terrane:air", "game:stone"])).unwrap();
     second.save_registry_lists(&lists(&["terrane:air", "game:stone"])).unwrap();
     let more = lists(&["terrane:air", "game:stone", "game:ore"]);
-    let refused = second.save_registry_lists(&more).unwrap_err();
+    // The first one shows life meanwhile.
+    let refused = std::thread::scope(|scope| {
+        let saved = scope.spawn(|| second.save_registry_lists(&more));
+        while !saved.is_finished() {
+            first.incarnation().unwrap().beat().unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        saved.join().unwrap().unwrap_err()
+    });
     assert!(matches!(refused, StoreError::NewTypes { servers: 1, .. }), "{refused}");
     first.incarnation().unwrap().leave().unwrap();
     second.save_registry_lists(&more).unwrap();
@@ -295,6 +303,29 @@ fn a_commit_whose_answer_was_lost_can_be_repeated_whatever_is_written_meanwhile(
         (Some(record(7)), vec![])
     );
     assert!(matches!(commit(&world, arrives), Err(StoreError::Corrupt { .. })), "this one would be a second effect");
+}
+
+#[test]
+fn what_was_sent_is_not_sent_again_when_its_commit_is_repeated() {
+    let store = Arc::new(Lossy { store: MemoryStore::new(), loses_answers: AtomicBool::new(false) });
+    let [a, b] = [0; 2].map(|_| WorldStore::join(store.clone(), b"").unwrap());
+    let crossing = |number| CrossingId { plot: plot(1, 0), sender: a.incarnation().unwrap().number(), number };
+    let mut leaves = SaveBatch::default();
+    leaves.entities.insert(record(7).id, None);
+    leaves.sent.insert(crossing(1), Crossing::Entities(vec![record(7)]));
+    store.loses_answers.store(true, Ordering::Relaxed);
+    assert!(commit(&a, leaves.clone()).unwrap_err().is_outage());
+    store.loses_answers.store(false, Ordering::Relaxed);
+    // It arrives before the commit is repeated, together with something new.
+    let mut arrives = SaveBatch::default();
+    arrives.entities.insert(record(7).id, Some(record(7)));
+    arrives.received.insert(crossing(1));
+    commit(&b, arrives).unwrap();
+    leaves.sent.insert(crossing(2), Crossing::Entities(vec![record(8)]));
+    commit(&a, leaves).unwrap();
+    let waiting: Vec<_> = a.crossings(DimensionId(1)).unwrap().into_iter().map(|(id, _)| id).collect();
+    assert_eq!((b.entity(record(7).id).unwrap(), waiting), (Some(record(7)), vec![crossing(2)]));
+    assert_eq!(a.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count(), 0);
 }
 
 #[test]
