@@ -395,11 +395,12 @@ impl WorldStore {
     /// Adds the crossings of a batch to its commit.
     ///
     /// # Errors
-    /// A crossing that is to be removed does not exist, and no earlier attempt can have removed it. Nothing is written then,
-    /// because its content would exist twice.
+    /// A crossing that is to be removed is not stored, and no earlier attempt may have removed it. Nothing is written, because
+    /// the content of the crossing would exist twice.
     fn add_crossings(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
         if let (Some(server), Some(last)) = (self.incarnation(), batch.sent.keys().map(|id| id.number).max()) {
-            // What an attempt sent whose answer was lost may have arrived, and gone on since. It must not be sent again.
+            // An earlier attempt may have sent some of these, although its answer was lost. They may have arrived and gone on
+            // since, so they are not sent again.
             let is_unsettled = self.is_unsettled.load(Ordering::Acquire);
             let before = if is_unsettled { server.last_sent()? } else { 0 };
             commit.writes.put(Family::Meta, server.sent_key(), record::encode(&last.max(before)));

@@ -90,7 +90,7 @@ pub enum StoreError {
     /// Servers share the world, and this is only possible while one process has it alone.
     #[error("{what}: not possible in the world {}, which several servers share", path.display())]
     Shared {
-        /// What was to be done.
+        /// The refused operation.
         what: &'static str,
         /// The path of the store.
         path: PathBuf,

@@ -63,7 +63,7 @@ pub(super) const JOINS: &[u8] = b"joins:";
 /// The owners of plots.
 pub(super) const PLOT: &[u8] = b"plot:";
 
-/// What is on its way to a plot from other servers.
+/// Entities and messages on their way to a plot of another server.
 pub(super) const CROSSING: &[u8] = b"crossing:";
 
 /// The key in `meta` of the number of the server that joined last.

@@ -85,9 +85,9 @@ pub struct WorldStore {
     pub(super) is_unsettled: AtomicBool,
 }
 
-/// What allows this process to write.
+/// How this process may write.
 enum Session {
-    /// Nothing: the world was opened to be read.
+    /// Not at all: the world was opened to be read.
     None,
     /// It has the world alone, as long as the stored header is this one.
     Alone(Vec<u8>),

@@ -118,7 +118,7 @@ impl Surroundings<'_> {
         let plot = (dimension, block.column().tile());
         for record in &mut records {
             if (record.dimension, record.column().tile()) != plot {
-                // What follows it comes along.
+                // Followers on other plots come along.
                 (record.dimension, record.block, record.offset) = (dimension, block, offset.to_array());
             }
         }

@@ -98,11 +98,16 @@ impl Memory {
                 true => found.given_up.push((plots.clone(), Some(*to))),
                 // The answer to an earlier attempt may have been lost.
                 false if server.own_of(plots)?.is_empty() => found.given_up.push((plots.clone(), Some(*to))),
-                false => {
-                    for plot in plots {
-                        found.acquired.insert(*plot, store.plot_contents(*plot)?);
+                false => match plots.iter().map(|plot| Ok((*plot, store.plot_contents(*plot)?))).collect() {
+                    Ok(contents) => found.acquired.extend::<BTreeMap<_, _>>(contents),
+                    // Everything on them is stored, so they can be free. A plot that cannot be read must not stop the server.
+                    Err(error) if StoreError::is_damage(&error) => {
+                        bevy::log::error!("plots that could not be handed over become free: {error}");
+                        server.release(plots)?;
+                        found.given_up.push((plots.clone(), None));
                     }
-                }
+                    Err(error) => return Err(error),
+                },
             }
         }
         for name in &wishes.log_out {

@@ -1,4 +1,4 @@
-//! What crosses from one server to another: a row for the plot where it goes.
+//! Crossings: entities and messages on their way from one server to another. Each is a row for the plot where it goes.
 //!
 //! The commit of the sender that takes an entity out of the sender's ground stores it in a crossing, and the commit of the
 //! receiver that puts it on the receiver's ground removes that crossing. So it is stored exactly once at any time.
@@ -26,7 +26,7 @@ pub struct CrossingId {
     pub number: u64,
 }
 
-/// What crosses from one server to another.
+/// Entities or a message on their way to another server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Crossing {
     /// Entities that travel together, each with the place where it goes.

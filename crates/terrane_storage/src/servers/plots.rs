@@ -35,7 +35,7 @@ pub(super) struct JoinMark {
     pub root: u64,
 }
 
-/// What a server must know of a plot that it has acquired.
+/// The stored contents of a plot that its new owner reads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlotContents {
     /// The stored columns: a mask for each batch of the tile.

@@ -33,7 +33,7 @@ impl WorldStore {
                 value.as_deref().map(|value| self.open_as(value, StoredItem::Clock(dimension), record::decode));
             match stored.transpose() {
                 Ok(Some(stored)) if stored >= clock => return Ok(stored),
-                // Nothing else depends on a damaged clock. It starts again.
+                // A damaged clock starts again: no other value depends on it.
                 Err(error) if !error.is_damage() => return Err(error),
                 _ => {}
             }
