@@ -19,9 +19,8 @@ pub fn make_game(root: &Path, name: &str) -> Result<PathBuf, String> {
         }
         fill_in(&root.join("template"), &game, name)?;
         fs::copy(root.join("Cargo.lock"), game.join("Cargo.lock"))?;
-        let read = |path: &str| fs::read_to_string(root.join(path));
         let manifest = fs::read_to_string(game.join("Cargo.toml"))?;
-        let manifest = in_workspace(&manifest, root, &read("Cargo.toml")?, &read("examples/Cargo.toml")?);
+        let manifest = in_workspace(&manifest, root, &fs::read_to_string(root.join("Cargo.toml"))?);
         fs::write(game.join("Cargo.toml"), manifest)
     };
     make().map_err(|error| format!("{}: {error}", game.display()))?;
@@ -43,19 +42,21 @@ fn fill_in(from: &Path, to: &Path, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The game's manifest with the workspace's crate, profiles and features of dependencies, so that it shares the workspace's build.
-fn in_workspace(game: &str, root: &Path, workspace: &str, examples: &str) -> String {
-    let section = |text: &str, from: &str, to: &str| -> String {
-        let rest = text.split_once(from).map_or("", |(_, rest)| rest);
-        rest.split_once(to).map_or(rest, |(section, _)| section).to_owned()
-    };
-    let unify = section(examples, "# Not used.", "\n\n");
-    let unify = unify.split_once('\n').map_or("", |(_, lines)| lines);
-    let profiles = section(workspace, "\n[profile.dev]", "\n[package.metadata");
-    let game = game.replacen("[dependencies]\n", &format!("[dependencies]\n{unify}\n"), 1);
+/// The game's manifest with the workspace's crate and profiles. It also depends on those crates of the workspace that switch on
+/// features of Bevy and others, so that the game shares the workspace's build.
+fn in_workspace(game: &str, root: &Path, workspace: &str) -> String {
+    let rest = workspace.split_once("\n[profile.dev]").map_or("", |(_, rest)| rest);
+    let profiles = rest.split_once("\n[package.metadata").map_or(rest, |(profiles, _)| profiles);
+    let path = |of: &str| root.join(of).display().to_string();
+    let unify = format!(
+        "[dependencies]\nbarrels = {{ path = {:?} }}\nterrane_postgres = {{ path = {:?}, features = [\"server\"] }}\n",
+        path("examples/barrels"),
+        path("crates/terrane_postgres")
+    );
+    let game = game.replacen("[dependencies]\n", &unify, 1);
     format!(
         "{game}\n[workspace]\n\n[patch.crates-io]\nbevy_terrane = {{ path = {:?} }}\n\n[profile.dev]{profiles}",
-        root.display().to_string()
+        path("")
     )
 }
 
@@ -89,16 +90,16 @@ mod tests {
 
     #[test]
     fn a_game_in_the_workspace_has_its_profiles_and_its_features() {
-        let [game, workspace, examples] = ["template/Cargo.toml", "Cargo.toml", "examples/Cargo.toml"]
-            .map(|path| fs::read_to_string(root().join(path)).unwrap());
-        let manifest = in_workspace(&game, Path::new("/here"), &workspace, &examples);
+        let [game, workspace] =
+            ["template/Cargo.toml", "Cargo.toml"].map(|path| fs::read_to_string(root().join(path)).unwrap());
+        let manifest = in_workspace(&game, Path::new("/here"), &workspace);
         for line in [
             "name = \"my_game\"",
             "[workspace]",
-            "bevy_terrane = { path = \"/here\" }",
+            "bevy_terrane = { path = \"/here/\" }",
             "debug = \"line-tables-only\"",
             "[profile.dev.package.zstd-sys]",
-            "\nrustix = \"1\"\n",
+            "barrels = { path = \"/here/examples/barrels\" }",
         ] {
             assert!(manifest.contains(line), "{line}: {manifest}");
         }

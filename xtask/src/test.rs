@@ -17,6 +17,9 @@ pub fn run() -> Result<ExitCode, String> {
     let start = Instant::now();
 
     step("Formatting", &mut cargo.command(&["fmt", "--all", "--check"]))?;
+    let game = template::make_game(&root(), GAME)?;
+    let builds = builds_after_the_tests()?;
+    features_of_one_build(&cargo, &game, &builds)?;
     let lints = ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
     step("Lints, all features", &mut cargo.command(&lints))?;
     for features in ["", "rocksdb", "render", "picking", "overlay", "dev", "metrics", "testing"] {
@@ -40,7 +43,6 @@ pub fn run() -> Result<ExitCode, String> {
         println!("\nNot run: tests of files of other programs, since there is no {}", schematics.display());
     }
 
-    let game = template::make_game(&root(), GAME)?;
     step_of_one_build("The template, as a game", cargo.command_in(&game, &["build", "--offline"])?)?;
     let run = ["run", "--offline", "--quiet", "--", "--headless", "--seconds", "30"];
     step("The game without a window", &mut cargo.command_in(&game, &run)?)?;
@@ -50,7 +52,7 @@ pub fn run() -> Result<ExitCode, String> {
         }
     }
 
-    for command in builds_after_the_tests()? {
+    for command in builds {
         let words: Vec<&str> = command.iter().map(String::as_str).collect();
         step_of_one_build(&format!("One build, cargo {}", command.join(" ")), cargo.command(&words))?;
     }
@@ -106,6 +108,44 @@ fn build_of<'a>(mut arguments: impl Iterator<Item = &'a str>) -> Option<Vec<Stri
     let names_a_program = choice.iter().any(|argument| argument == "--bin" || argument == "--example")
         && !choice.iter().any(|argument| argument == "NAME");
     (matches!(task, "run" | "build") && names_a_program).then(|| [vec!["build".to_owned()], choice].concat())
+}
+
+/// Fails if the game or a build asks for features of a dependency that the tests do not compile it with. Cargo's own messages show
+/// that only in an empty build directory.
+fn features_of_one_build(cargo: &Cargo, game: &Path, builds: &BTreeSet<Vec<String>>) -> Result<(), String> {
+    const NAME: &str = "Features of one build";
+    println!("\n== {NAME} ==");
+    let features = |command: &mut Command| -> Result<BTreeSet<String>, String> {
+        let output = command.args(["--format", "{p} {f}", "--prefix", "none"]).output();
+        let output = output.map_err(|error| format!("{NAME}: cannot start {command:?}: {error}"))?;
+        match output.status.success() {
+            true => Ok(dependencies_with_features(&String::from_utf8_lossy(&output.stdout))),
+            false => Err(format!("{NAME}: {command:?}: {}", String::from_utf8_lossy(&output.stderr))),
+        }
+    };
+    let tests = features(&mut cargo.command(&["tree", "--workspace", "--all-features"]))?;
+    let mut trees = vec![cargo.command_in(game, &["tree", "--offline", "--edges", "normal,build"])?];
+    for build in builds.iter().filter(|build| build[0] == "build") {
+        let packages = build.windows(2).filter(|pair| matches!(&*pair[0], "--features" | "--package")).flatten();
+        let mut tree = cargo.command(&["tree", "--edges", "normal,build"]);
+        tree.args(packages);
+        trees.push(tree);
+    }
+    for mut tree in trees {
+        let others: Vec<_> = features(&mut tree)?.difference(&tests).cloned().collect();
+        if !others.is_empty() {
+            return Err(format!("{NAME}: {tree:?} has other features than the tests: {others:?}"));
+        }
+    }
+    println!("-- {NAME}: passed");
+    Ok(())
+}
+
+/// The dependencies from the registry in what `cargo tree` prints, each with its version and features.
+fn dependencies_with_features(tree: &str) -> BTreeSet<String> {
+    let lines = tree.lines().map(|line| line.trim_end_matches(" (*)").trim_end());
+    // A package of the workspace has its path in parentheses.
+    lines.filter(|line| !line.is_empty() && !line.contains(" (/")).map(str::to_owned).collect()
 }
 
 /// Fails if a command compiles a dependency that the tests have compiled already, with other features.
@@ -207,6 +247,15 @@ mod tests {
             r#"{"reason":"build-finished","success":true}"#.to_owned(),
         ];
         assert_eq!(dependencies_compiled(&messages.join("\n")), ["serde_json@1.0.1"]);
+    }
+
+    #[test]
+    fn features_of_dependencies_are_compared_and_those_of_the_workspace_are_not() {
+        let tree = "game v0.1.0 (/here/game) dev\nserde v1.0.2 alloc,std\nlog v0.4.1 \nserde v1.0.2 alloc,std (*)\n\n";
+        assert_eq!(
+            dependencies_with_features(tree),
+            ["log v0.4.1", "serde v1.0.2 alloc,std"].map(str::to_owned).into()
+        );
     }
 
     /// Promise, commands: `cargo xtask test` runs everything that CI runs, and names the step that failed.
