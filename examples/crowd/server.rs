@@ -1,7 +1,7 @@
 //! The server: each player is an entity of a region, and gets the chunks around its mirror.
 
 use crate::arguments::{Options, Place};
-use crate::network::{self, CHUNKS, Unsent, WALKS, Walk};
+use crate::network::{self, CHUNKS, Unsent, WALKS};
 use crate::swarm::SEED;
 use crate::tell::Run;
 use bevy::app::{AppExit, ScheduleRunnerPlugin};
@@ -150,10 +150,10 @@ fn receive(
         let server = &mut halls.0[*hall].server;
         let mut is_sound = true;
         while let Some(message) = server.receive_message(*client, WALKS) {
-            match (Walk::decode(&message), *body) {
+            match (network::decode(&message), *body) {
                 // A real game checks here that the player can be there.
-                (Some(Walk(place)), Some(body)) => drop(commands.send_to_entity(body, Moved(place))),
-                (Some(Walk(place)), None) => {
+                (Some(place), Some(body)) => drop(commands.send_to_entity(body, Moved(place))),
+                (Some(place), None) => {
                     let id = Uuid::from_u64_pair(*hall as u64 + 1, *client);
                     let viewer = Viewer::new().with_radius(options.radius);
                     commands.spawn_in_region(dimension, place, (StableId(id), Player, viewer));

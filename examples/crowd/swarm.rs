@@ -1,7 +1,7 @@
 //! Bots of one process: clients without Bevy, which walk, look and dig.
 
 use crate::arguments::{Options, Place, Swarm};
-use crate::network::{self, CHUNKS, Unsent, WALKS, Walk};
+use crate::network::{self, CHUNKS, Unsent, WALKS};
 use bevy::app::AppExit;
 use bevy_renet::RenetClient;
 use bevy_renet::netcode::NetcodeClientTransport;
@@ -125,7 +125,7 @@ impl Bot {
         let at = BlockPos::new(x, land.height_at(x, z) + 1, z);
         if self.walked != Some(at) {
             self.walked = Some(at);
-            self.client.send_message(WALKS, Walk(at).encode());
+            self.client.send_message(WALKS, network::encode(&at));
             self.sync.look(SyncArea { center: at.chunk(), radius, vertical: 16 });
         }
     }

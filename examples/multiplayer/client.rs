@@ -1,7 +1,7 @@
 //! A client: cached chunks are visible at once, and the server sends the rest.
 
 use crate::arguments::Join;
-use crate::network::{self, CHUNKS, Unsent, WALKS, Walk};
+use crate::network::{self, CHUNKS, Unsent, WALKS};
 use crate::start::{self, fail};
 use crate::tell::Run;
 use crate::watch::Watch;
@@ -150,7 +150,7 @@ fn visit(
         Step::Connecting if client.as_ref().is_some_and(|client| client.is_connected()) => {
             let Vec3 { x, y, z } = MIDDLE;
             let here = BlockPos::new(x as i64, y as i64, z as i64);
-            client.iter_mut().for_each(|client| client.send_message(WALKS, Walk(here).encode()));
+            client.iter_mut().for_each(|client| client.send_message(WALKS, network::encode(&here)));
             visit.connected = Some(Instant::now());
             visit.go_on(Step::Sync);
         }

@@ -1,7 +1,7 @@
 //! The server: no window, a world on disk, and a peer for each connected player.
 
 use crate::arguments::Serve;
-use crate::network::{self, CHUNKS, Unsent, WALKS, Walk};
+use crate::network::{self, CHUNKS, Unsent, WALKS};
 use crate::start;
 use crate::tell::Run;
 use bevy::app::ScheduleRunnerPlugin;
@@ -115,9 +115,9 @@ fn receive(mut server: ResMut<RenetServer>, mut players: Query<(&PlayerId, &mut 
             is_sound &= peer.receive(&message).is_ok();
         }
         while let Some(message) = server.receive_message(*player, WALKS) {
-            match Walk::decode(&message) {
+            match network::decode(&message) {
                 // A real game checks here that the player can be at this position.
-                Some(Walk(BlockPos { x, y, z })) => place.translation = Vec3::new(x as f32, y as f32, z as f32),
+                Some(BlockPos { x, y, z }) => place.translation = Vec3::new(x as f32, y as f32, z as f32),
                 None => is_sound = false,
             }
         }

@@ -9,8 +9,8 @@ use bevy_renet::netcode::{
 };
 use bevy_renet::renet::{ConnectionConfig, DefaultChannel};
 use bevy_renet::{RenetClient, RenetServer};
-use bevy_terrane::space::BlockPos;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::error::Error;
@@ -22,25 +22,21 @@ use std::time::{Duration, SystemTime};
 const PROTOCOL: u64 = 1;
 /// The channel for chunks and edits: reliable and in order.
 pub const CHUNKS: DefaultChannel = DefaultChannel::ReliableOrdered;
-/// The channel for players' positions: reliable, and never delayed by chunks.
+/// The channel for the game's messages: reliable, and never delayed by chunks.
 pub const WALKS: DefaultChannel = DefaultChannel::ReliableUnordered;
 
 /// The bytes of packets that may wait for a server's next frame, for each player. Linux counts 768 bytes for a small packet, and drops
 /// those that do not fit; its default is 208 KiB.
 const WAITING_BYTES: usize = 16 << 10;
 
-/// The new position of a player.
-#[derive(Serialize, Deserialize, Clone, Copy, Debug)]
-pub struct Walk(pub BlockPos);
+/// The bytes of a message of the game, such as the new position of a player.
+pub fn encode(message: &impl Serialize) -> Vec<u8> {
+    postcard::to_extend(message, Vec::new()).unwrap_or_default()
+}
 
-impl Walk {
-    pub fn encode(self) -> Vec<u8> {
-        postcard::to_extend(&self, Vec::new()).unwrap_or_default()
-    }
-
-    pub fn decode(message: &[u8]) -> Option<Self> {
-        postcard::from_bytes(message).ok()
-    }
+/// `None` if these bytes are no such message.
+pub fn decode<Message: DeserializeOwned>(bytes: &[u8]) -> Option<Message> {
+    postcard::from_bytes(bytes).ok()
 }
 
 fn now() -> Result<Duration, Box<dyn Error>> {

@@ -21,6 +21,7 @@ mod received;
 mod round;
 mod tend;
 
+use crate::storage::servers::Plot;
 use bevy::prelude::*;
 pub use leaving::leave_plots;
 pub use plots::Plots;
@@ -37,6 +38,7 @@ pub struct ServerStatistics {
     pub address: Vec<u8>,
     /// `true` for this server.
     pub is_this: bool,
-    /// The number of plots that it owns in the dimensions that are open here.
-    pub plots: usize,
+    /// The plots that it owns in the dimensions that are open here, each 32 x 32 columns.
+    #[reflect(ignore)]
+    pub plots: Vec<Plot>,
 }

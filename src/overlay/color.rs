@@ -6,10 +6,7 @@ use bevy_egui::egui::ecolor::Hsva;
 
 /// The color of a region, always the same for the same id. Consecutively created regions have very different hues.
 pub(super) fn region_color(region: RegionId) -> Color32 {
-    /// The fractional part of the golden ratio, times 2^64. Wrapping multiplication keeps the fraction of every multiple.
-    const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
-    let turn = region.index().wrapping_mul(GOLDEN_RATIO) >> 40;
-    let hue = turn as f32 / (1 << 24) as f32;
+    let hue = hue(region.index());
     let saturation = if region.index().is_multiple_of(2) { 0.78 } else { 0.92 };
     Hsva::new(hue, saturation, 0.85, 1.0).into()
 }
@@ -17,6 +14,18 @@ pub(super) fn region_color(region: RegionId) -> Color32 {
 /// The color of sections without columns, which keep other regions at a distance.
 pub(super) fn buffer_color(region: RegionId) -> Color32 {
     region_color(region).gamma_multiply(0.28)
+}
+
+/// The color of a server's ground, below that of its regions.
+pub(super) fn server_color(incarnation: u64) -> Color32 {
+    Hsva::new(hue(incarnation), 0.45, 0.42, 1.0).into()
+}
+
+/// Very different hues for consecutive numbers.
+fn hue(number: u64) -> f32 {
+    /// The fractional part of the golden ratio, times 2^64. Wrapping multiplication keeps the fraction of every multiple.
+    const GOLDEN_RATIO: u64 = 0x9E37_79B9_7F4A_7C15;
+    (number.wrapping_mul(GOLDEN_RATIO) >> 40) as f32 / (1 << 24) as f32
 }
 
 #[cfg(test)]

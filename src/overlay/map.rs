@@ -1,11 +1,12 @@
 //! The map of regions.
 
-use super::color::{buffer_color, region_color};
+use super::color::{buffer_color, region_color, server_color};
 use super::format::{count, milliseconds, rate};
 use super::table::swatch;
 use super::{RegionKey, View, state};
 use crate::coordinator::{RegionStatistics, WorldStatistics};
 use crate::space::{ColumnPos, DimensionId, SectionPos};
+use crate::storage::servers::PLOT_SIZE;
 use bevy_egui::egui::{
     Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
 };
@@ -80,7 +81,7 @@ pub(super) struct Map {
     dimension: DimensionId,
     /// The selected region whose dimension was shown last for that reason.
     followed: Option<RegionKey>,
-    /// Rows of equal sections along z, for all dimensions.
+    /// Rows of equal sections along z, for all dimensions. Later ones cover earlier ones.
     runs: Vec<Run>,
 }
 
@@ -96,6 +97,22 @@ impl Map {
     /// Applies new statistics; `occupied` are the sections with columns.
     pub fn update(&mut self, statistics: &WorldStatistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
         self.runs.clear();
+        for server in &statistics.servers {
+            let color = server_color(server.incarnation);
+            for (dimension, plot) in &server.plots {
+                let [first, last] = [0, PLOT_SIZE as i64 - 1].map(|within| {
+                    let [x, z] =
+                        [plot.x, plot.z].map(|along| along.saturating_mul(PLOT_SIZE as i64).saturating_add(within));
+                    ColumnPos::new(x, z).section(statistics.section_shift)
+                });
+                self.runs.extend((first.x..=last.x).map(|x| Run {
+                    dimension: *dimension,
+                    first: SectionPos::new(x, first.z),
+                    length: last.z - first.z + 1,
+                    color,
+                }));
+            }
+        }
         for region in &statistics.regions {
             let dimension = region.dimension;
             for section in region.sections.iter() {
@@ -259,7 +276,9 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coordinator::ServerStatistics;
     use crate::region::RegionId;
+    use crate::space::TilePos;
     use bevy_egui::egui::pos2;
     use proptest::prelude::*;
 
@@ -331,6 +350,23 @@ mod tests {
             .into_iter()
             .flat_map(|((x, z), sides)| sides.into_iter().map(move |side| (SectionPos::new(x, z), side)));
         assert!(outline(&region(0, 1, &[(0, 0), (0, 1), (i64::MAX, 0)])).eq(expected));
+    }
+
+    #[test]
+    fn the_ground_of_all_servers_lies_below_the_regions() {
+        let plots = vec![(DimensionId(1), TilePos::new(-1, 2))];
+        let server = ServerStatistics { incarnation: 3, plots, ..Default::default() };
+        let statistics = WorldStatistics {
+            servers: vec![server],
+            section_shift: 4,
+            regions: vec![region(0, 1, &[(-2, 4)])],
+            ..Default::default()
+        };
+        let mut map = Map::default();
+        map.update(&statistics, &FxHashSet::default());
+        let run = |x, length, color| Run { dimension: DimensionId(1), first: SectionPos::new(x, 4), length, color };
+        let ground = server_color(3);
+        assert_eq!(map.runs, [run(-2, 2, ground), run(-1, 2, ground), run(-2, 1, buffer_color(RegionId::new(0)))]);
     }
 
     #[test]

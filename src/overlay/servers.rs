@@ -1,6 +1,8 @@
 //! The servers of a shared world.
 
+use super::color::server_color;
 use super::format::count;
+use super::table::swatch;
 use crate::coordinator::{DrainServer, ServerStatistics, WorldStatistics};
 use bevy::prelude::*;
 use bevy_egui::egui::{Color32, Grid, RichText, Ui};
@@ -10,8 +12,9 @@ pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics, commands: &mut Com
     if statistics.is_frozen {
         ui.colored_label(Color32::ORANGE, "the database does not answer: regions stand still");
     }
-    Grid::new("servers").num_columns(4).spacing([10.0, 3.0]).show(ui, |ui| {
+    Grid::new("servers").num_columns(5).spacing([10.0, 3.0]).show(ui, |ui| {
         for server in &statistics.servers {
+            swatch(ui, server_color(server.incarnation));
             ui.label(name(server));
             ui.label(RichText::new(plots(server)).strong());
             ui.label(String::from_utf8_lossy(&server.address));
@@ -30,7 +33,7 @@ fn name(server: &ServerStatistics) -> String {
 }
 
 fn plots(server: &ServerStatistics) -> String {
-    match server.plots {
+    match server.plots.len() {
         1 => "1 plot".to_owned(),
         plots => format!("{} plots", count(plots as u64)),
     }
@@ -39,12 +42,14 @@ fn plots(server: &ServerStatistics) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::space::{DimensionId, TilePos};
 
     #[test]
     fn a_server_is_named_with_its_ground() {
-        let mut server = ServerStatistics { incarnation: 7, plots: 1, is_this: true, ..default() };
+        let plot = (DimensionId(0), TilePos::new(0, 0));
+        let mut server = ServerStatistics { incarnation: 7, plots: vec![plot], is_this: true, ..default() };
         assert_eq!((&*name(&server), &*plots(&server)), ("server 7 (this)", "1 plot"));
-        (server.plots, server.is_this) = (1_200, false);
+        (server.plots, server.is_this) = (vec![plot; 1_200], false);
         assert_eq!((&*name(&server), &*plots(&server)), ("server 7", "1,200 plots"));
     }
 }

@@ -338,6 +338,13 @@ fn a_player_is_on_one_server_at_a_time_and_goes_on_where_it_went() {
     });
     let reason = heard::<LogInRefused>(&first.app)[0].reason.clone();
     assert!(matches!(reason, LogInError::Elsewhere { server, .. } if server == second.number()), "{reason}");
+    // The right server lets it in at once, and does not send it back.
+    let refused = heard::<LogInRefused>(&second.app).len();
+    second.log_in("Zoë", here);
+    play_until(&mut [&mut first, &mut second], "it is there again", |servers| {
+        heard::<PlayerLoggedIn>(&servers[1].app).len() == 2 || heard::<LogInRefused>(&servers[1].app).len() > refused
+    });
+    assert_eq!(heard::<LogInRefused>(&second.app).len(), refused);
 }
 
 /// Promise, servers: Registered messages reach places and entities on other servers exactly once; others come back.

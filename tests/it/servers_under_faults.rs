@@ -1,12 +1,12 @@
 //! A long run: three servers as processes on PostgreSQL, players that carry, trade and store items, and faults all the time.
-//! Each item exists once in the end, and no acknowledged edit is lost.
+//! After each fault, each item is stored once, and no acknowledged edit is lost.
 
 use crate::support::process::{Process, here, kill, program, start as start_process};
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::storage::servers::{Crossing, Incarnation};
-use bevy_terrane::storage::{EntityRecord, Family, KeyValueStore, StorageConfig, WorldStore};
+use bevy_terrane::storage::{Access, EntityRecord, Family, KeyValueStore, StorageConfig, WorldStore};
 use bevy_terrane::view::{
     BlockRefused, LogIn, LogInError, LogInRefused, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, ServerEnded,
 };
@@ -18,8 +18,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use terrane_postgres::PostgresStore;
 use terrane_postgres::server::{PostgresServer, Stop, Syncing};
+use terrane_postgres::{PostgresAccess, PostgresConfig, PostgresStore};
 
 /// The variables that make [`server_of_players`] a server: the address of the world, and its own.
 const WORLD: &str = "TERRANE_TEST_WORLD";
@@ -33,6 +33,8 @@ const SITES: u64 = 9;
 const SITE_DISTANCE: i64 = 6 * 512;
 /// The time between two faults.
 const FAULT_PERIOD: Duration = Duration::from_secs(4);
+/// How many acknowledged edits are looked up after each fault.
+const SAMPLED_EDITS: usize = 20;
 
 fn site(number: u64) -> BlockPos {
     let (x, z) = ((number % 3) as i64, (number / 3 % 3) as i64);
@@ -398,7 +400,8 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         let (slot, _) = run.players[&number];
         run.tell(slot, &format!("chest {number}"));
     });
-    run.pass_for(Duration::from_secs(5));
+    let all = (0..PLAYERS * ITEMS_EACH).map(|item| (item, 1)).collect();
+    run.pass_until("all items are stored", |_| stored_items(&stored(&world)) == all);
 
     let store = Arc::new(PostgresStore::open(&world).unwrap());
     let faults = rounds(100);
@@ -406,7 +409,16 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         run.fault(&database);
         run.pass_for(FAULT_PERIOD);
         check_distance(&store);
+        let sampled: Vec<_> = (0..SAMPLED_EDITS)
+            .filter_map(|_| {
+                let index = run.random.below(run.kept.len().max(1) as u32) as usize;
+                run.kept.keys().nth(index).copied()
+            })
+            .collect();
+        let moment = stored(&world);
+        check_world(&moment, sampled.iter());
         if fault % 10 == 9 {
+            check_damage(&moment);
             println!("{} faults, {} moves, {} ended, {} edits", fault + 1, run.moves, run.ended, run.kept.len());
         }
     }
@@ -426,15 +438,31 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         server.process.wait().unwrap();
     }
     run.pass_for(Duration::from_millis(200));
-    check_world(store, &run);
+    let end = stored(&world);
+    check_world(&end, run.kept.keys());
+    check_damage(&end);
     assert!(run.moves > 100 && run.ended > 0 || faults < 10, "{} moves, {} ended", run.moves, run.ended);
     println!("{faults} faults, {} moves, {} servers ended, {} edits", run.moves, run.ended, run.kept.len());
 }
 
-fn check_world(store: Arc<PostgresStore>, run: &Run) {
-    let world = WorldStore::from_store(store.clone()).unwrap();
+/// The world as it is stored in one moment.
+struct Stored {
+    store: Arc<PostgresStore>,
+    world: WorldStore,
+}
+
+/// Also works while servers write.
+fn stored(address: &str) -> Stored {
+    let config = PostgresConfig { access: PostgresAccess::Read, ..default() };
+    let store = Arc::new(PostgresStore::open_with(address, &config).unwrap());
+    let world = WorldStore::open_existing(&StorageConfig::Custom(store.clone()), Access::Read).unwrap();
+    Stored { store, world }
+}
+
+/// How often each item is stored: in bags, in chests, and on its way to another server.
+fn stored_items(Stored { store, world }: &Stored) -> BTreeMap<u64, usize> {
     let dimension = world.dimension_named("overworld").unwrap().id;
-    let mut items: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut items = BTreeMap::new();
     let mut count =
         |record: &EntityRecord| items_of(record).into_iter().for_each(|item| *items.entry(item).or_default() += 1);
     for (_, value) in store.scan(Family::Entities, b""..&[u8::MAX; 17], usize::MAX).unwrap() {
@@ -445,15 +473,26 @@ fn check_world(store: Arc<PostgresStore>, run: &Run) {
             records.iter().for_each(&mut count);
         }
     }
+    items
+}
+
+/// Each item exists once, and these edits are stored.
+fn check_world<'a>(stored: &Stored, edits: impl Iterator<Item = &'a (i64, i64, i64)>) {
+    let (items, world) = (stored_items(stored), &stored.world);
     let wrong: Vec<_> = (0..PLAYERS * ITEMS_EACH).filter(|item| items.get(item) != Some(&1)).collect();
     assert!(wrong.is_empty(), "{wrong:?}: {:?}", wrong.iter().map(|item| items.get(item)).collect::<Vec<_>>());
     assert_eq!(items.len() as u64, PLAYERS * ITEMS_EACH);
-    for (x, y, z) in run.kept.keys() {
+    let dimension = world.dimension_named("overworld").unwrap().id;
+    for (x, y, z) in edits {
         let place = BlockPos::new(*x, *y, *z);
         let column = place.column();
         let loaded = world.load_batch(dimension, column.batch(), &[column], -8..20).unwrap();
         assert_ne!(loaded[0].column.block(place), BlockId::AIR, "the edit of {place} is lost");
     }
-    let verified = world.verify(|_| ControlFlow::Continue(())).unwrap();
+}
+
+/// Nothing in the world is damaged.
+fn check_damage(stored: &Stored) {
+    let verified = stored.world.verify(|_| ControlFlow::Continue(())).unwrap();
     assert_eq!(verified.damage.count(), 0);
 }

@@ -61,7 +61,7 @@ pub struct Servers {
     look_at: Duration,
     signs: Vec<Sign>,
     /// How many plots each server owns.
-    sizes: BTreeMap<u64, usize>,
+    plots: BTreeMap<u64, Vec<Plot>>,
     /// Plots of dimensions that were closed.
     pub to_release: BTreeSet<Plot>,
     /// The server to which this one is drained.
@@ -87,7 +87,7 @@ impl Servers {
             is_waiting: false,
             look_at: Duration::ZERO,
             signs: Vec::new(),
-            sizes: BTreeMap::new(),
+            plots: BTreeMap::new(),
             to_release: BTreeSet::new(),
             drain: None,
             has_drained: false,
@@ -112,7 +112,7 @@ impl Servers {
             incarnation: sign.incarnation,
             address: sign.address.clone(),
             is_this: sign.incarnation == self.number,
-            plots: self.sizes.get(&sign.incarnation).copied().unwrap_or_default(),
+            plots: self.plots.get(&sign.incarnation).cloned().unwrap_or_default(),
         };
         self.signs.iter().map(of).collect()
     }
@@ -284,11 +284,11 @@ fn end_round(
         }
     }
     if let Some(owners) = found.owners {
-        servers.sizes.clear();
-        owners.into_values().for_each(|owner| *servers.sizes.entry(owner).or_default() += 1);
+        servers.plots.clear();
+        owners.into_iter().for_each(|(plot, owner)| servers.plots.entry(owner).or_default().push(plot));
     }
-    players.end_log_outs(servers, &mut threads, &mut publisher);
-    players.follow_ground(&found.given_up, &kept, &mut threads);
+    players.end_log_outs(&mut threads, &mut publisher);
+    players.follow_ground(&found.given_up, &kept, servers, &mut threads);
     if let Some(to) = servers.drain.filter(|_| !servers.has_drained && !players.are_leaving())
         && dimensions.open.values().all(|open| open.plots.iter().all(|plots| plots.own().next().is_none()))
         && wishes.own.is_empty()

@@ -6,7 +6,7 @@
 use super::letters::{Directory, Post};
 use super::log_in::{LONGEST_NAME, LogIn, LogInError, LogOut};
 use crate::coordinator::dimension::Dimensions;
-use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved};
+use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, WorldEvent};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saving::save::Saves;
 use crate::coordinator::servers::Servers;
@@ -45,8 +45,8 @@ struct Left {
     name: String,
     /// The commit that stores the player.
     until: u64,
-    /// The player, and the server where it is now, if its client is to be told.
-    moved: Option<(Uuid, u64)>,
+    /// Sends its client to another server, which lets the player in once its name is free.
+    sends: Option<WorldEvent>,
 }
 
 enum Presence {
@@ -187,11 +187,13 @@ fn end_reading(
         // It logged out again meanwhile.
         return players.note_left(&name, 0, None);
     };
+    if let Ok(Err(server)) = found {
+        players.present.remove(&name);
+        let address = servers.and_then(|servers| servers.address(server)).unwrap_or_default();
+        return publisher.event(LogInRefused { name, reason: LogInError::Elsewhere { server, address } });
+    }
     let find = || {
-        let record = found?.map_err(|server| {
-            let address = servers.as_ref().and_then(|servers| servers.address(server)).unwrap_or_default();
-            LogInError::Elsewhere { server, address }
-        })?;
+        let record = found?.unwrap_or_default();
         let record = unwritten_player(&saves, &name).or(record);
         // The player may be dead without the store knowing it yet.
         let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
@@ -262,10 +264,22 @@ impl Players {
         publisher.event(LogInRefused { name, reason });
     }
 
+    /// Refuses a log-in of a player whose ground another server has.
+    fn send_elsewhere(&mut self, name: &str, server: u64, until: u64, servers: &Servers) {
+        let reason = LogInError::Elsewhere { server, address: servers.address(server).unwrap_or_default() };
+        self.note_left(name, until, Some(LogInRefused { name: name.to_owned(), reason }.into()));
+    }
+
+    /// Reports that a player has gone to another server on its own, or with its ground.
+    fn send_after(&mut self, name: &str, id: Uuid, server: u64, until: u64, servers: &Servers) {
+        let address = servers.address(server).unwrap_or_default();
+        self.note_left(name, until, Some(PlayerMoved { name: name.to_owned(), id, server, address }.into()));
+    }
+
     /// Notes that a player is no longer on this server, once this commit is stored.
-    fn note_left(&mut self, name: &str, until: u64, moved: Option<(Uuid, u64)>) {
+    fn note_left(&mut self, name: &str, until: u64, sends: Option<WorldEvent>) {
         if self.is_shared {
-            self.left.push(Left { name: name.to_owned(), until, moved });
+            self.left.push(Left { name: name.to_owned(), until, sends });
         }
     }
 
@@ -293,17 +307,13 @@ impl Players {
         !self.left.is_empty() || !self.leaving.is_empty() || self.present.values().any(is_leaving)
     }
 
-    /// Notes that the round has freed its names. Clients of players who have moved are told now, since the other server lets
-    /// these players in.
-    pub fn end_log_outs(&mut self, servers: &Servers, threads: &mut Threads, publisher: &mut Publisher) {
-        for Left { name, moved, .. } in mem::take(&mut self.leaving) {
+    /// Notes that the round has freed its names. Only now are clients sent to other servers, since these let the players in.
+    pub fn end_log_outs(&mut self, threads: &mut Threads, publisher: &mut Publisher) {
+        for Left { name, sends, .. } in mem::take(&mut self.leaving) {
             if matches!(self.present.get(&name), Some(Presence::Asked { .. })) {
-                read_player(name.clone(), threads);
+                read_player(name, threads);
             }
-            if let Some((id, server)) = moved {
-                let address = servers.address(server).unwrap_or_default();
-                publisher.event(PlayerMoved { name, id, server, address });
-            }
+            sends.into_iter().for_each(|event| publisher.event(event));
         }
     }
 
@@ -323,6 +333,7 @@ impl Players {
         &mut self,
         given_up: &[(BTreeSet<Plot>, Option<u64>)],
         kept: &BTreeSet<Plot>,
+        servers: &Servers,
         threads: &mut Threads,
     ) {
         let leaving = self.present.iter().filter_map(|(name, presence)| match presence {
@@ -333,7 +344,10 @@ impl Players {
             if let Some((_, to)) = given_up.iter().find(|(plots, _)| plots.contains(&plot)) {
                 self.present.remove(&name);
                 // Its ground was stored before it was given up, and the player with it.
-                self.note_left(&name, 0, to.map(|to| (id, to)));
+                match *to {
+                    Some(to) => self.send_after(&name, id, to, 0, servers),
+                    None => self.note_left(&name, 0, None),
+                }
             } else if kept.contains(&plot) {
                 self.present.insert(name.clone(), Presence::Asked { first_place: None });
                 read_player(name, threads);
@@ -395,11 +409,8 @@ impl Players {
                 admitted.unwrap_or_else(|reason| self.refuse(name, reason, saves.stored_with(), publisher));
             } else if let Some(server) = other {
                 match was_here {
-                    true => self.note_left(&name, saves.stored_with(), Some((record.id, server))),
-                    false => {
-                        let address = servers.address(server).unwrap_or_default();
-                        self.refuse(name, LogInError::Elsewhere { server, address }, saves.stored_with(), publisher);
-                    }
+                    true => self.send_after(&name, record.id, server, saves.stored_with(), servers),
+                    false => self.send_elsewhere(&name, server, saves.stored_with(), servers),
                 }
             } else {
                 open.sought.insert(plot);
@@ -435,7 +446,7 @@ pub fn tend_players(
     *has_arrivals = false;
     let mut leave = |name: &String| {
         if *is_shared {
-            gone.push(Left { name: name.clone(), until: saves.stored_with(), moved: None });
+            gone.push(Left { name: name.clone(), until: saves.stored_with(), sends: None });
         }
     };
     present.retain(|name, presence| match *presence {

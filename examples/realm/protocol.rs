@@ -1,0 +1,104 @@
+//! Messages between clients and servers, and lines between the processes of the scenario.
+
+use bevy::prelude::*;
+use bevy_terrane::space::BlockPos;
+use serde::{Deserialize, Serialize};
+use std::io::{Write, stdin, stdout};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use uuid::Uuid;
+
+/// A message of a client.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub enum Ask {
+    /// To play under this name. A new player begins in this town. A real game checks a password first.
+    LogIn { name: String, town: u8 },
+    /// To ride to this place.
+    Go { x: i64, z: i64 },
+    /// To give a gem to this player, if it is near.
+    Give { to: String },
+}
+
+/// A message of a server.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub enum Tell {
+    /// The player is in the world, with this stable id.
+    In { id: Uuid },
+    /// The player belongs to the server at this address; `None` if that is not known yet.
+    Elsewhere { address: Option<SocketAddr> },
+    /// Not possible now. Try again.
+    Later { reason: String },
+    /// Another client plays under this name now.
+    Replaced,
+    /// The own player, and the others near it.
+    Near(Vec<Body>),
+}
+
+/// A player as clients see it.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub struct Body {
+    pub name: String,
+    pub block: BlockPos,
+    pub gems: Vec<String>,
+}
+
+/// What the scenario tells a client or a server, as a line of JSON.
+#[derive(Serialize, Deserialize, Clone, Debug)]
+pub enum Order {
+    Go { x: i64, z: i64 },
+    Give { to: String },
+    Picture { name: String },
+    Leave,
+}
+
+/// What a client or a server reports, as a line of JSON.
+#[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The server listens here.
+    Listening(SocketAddr),
+    /// The player is in the world, on this server, this long after it was last.
+    Playing { server: SocketAddr, id: Uuid, seconds: f64 },
+    /// The player was sent to another server.
+    Sent { to: SocketAddr },
+    /// The server does not answer.
+    Lost { server: SocketAddr },
+    /// Another client plays under this name now.
+    Replaced,
+    /// The player's place, or what it has, is another.
+    Own(Body),
+    /// The picture is saved.
+    Picture(PathBuf),
+    /// What the client was sent of the world, and what its chunks saved.
+    Chunks { sent: u64, bytes: u64, saved: u64 },
+}
+
+impl Event {
+    pub fn print(&self) {
+        let line = serde_json::to_string(self).unwrap_or_default();
+        // Without a reader there is nobody to tell.
+        let _ = writeln!(stdout().lock(), "{line}");
+    }
+}
+
+/// The orders of the scenario, one a line of the standard input.
+#[derive(Resource)]
+pub struct Orders(Mutex<Receiver<Order>>);
+
+impl Orders {
+    pub fn read() -> Self {
+        let (sender, receiver) = channel();
+        thread::spawn(move || {
+            let lines = stdin().lines().map_while(Result::ok);
+            lines.filter_map(|line| serde_json::from_str(&line).ok()).for_each(|order| drop(sender.send(order)));
+        });
+        Self(Mutex::new(receiver))
+    }
+
+    /// The next order, if there is one.
+    pub fn next(&mut self) -> Option<Order> {
+        self.0.get_mut().ok()?.try_recv().ok()
+    }
+}
