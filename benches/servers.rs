@@ -6,6 +6,11 @@
 //! default. The figures are of the 40 seconds after that.
 //!
 //! NR is one server on RocksDB; N1, N2 and N3 are one, two and three servers on PostgreSQL, all on this machine and in one process.
+//!
+//! N4 is the handover. Beside the players of N2, the first server has 24 camps, each of 489 columns around an entity in the middle of a
+//! plot, and the second one has two plots near each of them. A viewer of the second server in the plot between makes it one territory,
+//! which the second server gets. Measured is the time from that viewer to the first tick of the camp's entity there, and how long any
+//! region of a player did not tick meanwhile.
 
 #[path = "shared/choose.rs"]
 mod choose;
@@ -16,9 +21,12 @@ use bevy_terrane::storage::{
 };
 use bevy_terrane::testing::{flat, headless, spawn_in_region, start};
 use bevy_terrane::view::WorldStatistics;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -176,7 +184,7 @@ fn measure(storages: Vec<StorageConfig>, counts: Arc<Mutex<Counts>>) -> Figures 
         .enumerate()
         .map(|(number, storage)| {
             let barrier = barrier.clone();
-            thread::spawn(move || serve(number as i64, storage, &barrier))
+            thread::spawn(move || serve(number, storage, &barrier))
         })
         .collect();
     barrier.wait();
@@ -192,19 +200,25 @@ fn measure(storages: Vec<StorageConfig>, counts: Arc<Mutex<Counts>>) -> Figures 
     }
 }
 
-/// Columns loaded and generated while it was measured, and the slowest region's TPS at its end.
-fn serve(number: i64, storage: StorageConfig, barrier: &Barrier) -> (u64, u64, f64) {
+/// A server with its players.
+fn server(number: usize, storage: StorageConfig) -> (App, DimensionId) {
     let mut app = headless(TerranePlugin { storage, ..default() });
-    app.register_region_component::<Walker>().add_region_plugins(|region| {
-        region.add_systems(RegionTick, walk);
+    app.register_region_component::<Walker>().register_saved_component::<Camp>().add_region_plugins(move |region| {
+        region.insert_resource(Server(number)).add_systems(RegionTick, (walk, note_ticks));
     });
     let dimension = flat(&mut app);
     start(&mut app);
     for player in 0..PLAYERS {
-        let home = BlockPos::new(player * APART + 100, 4, number * APART + 256);
+        let home = BlockPos::new(player * APART + 100, 4, number as i64 * APART + 256);
         let walker = Walker { home, ticks: player as u64 * 40 };
         spawn_in_region(&mut app, dimension, home, (walker, Viewer::new().with_radius(4)));
     }
+    (app, dimension)
+}
+
+/// Columns loaded and generated while it was measured, and the slowest region's TPS at its end.
+fn serve(number: usize, storage: StorageConfig, barrier: &Barrier) -> (u64, u64, f64) {
+    let (mut app, _) = server(number, storage);
     let mut run = |time: Duration| {
         let end = Instant::now() + time;
         while Instant::now() < end {
@@ -226,7 +240,7 @@ fn print(name: &str, servers: usize, figures: &Figures) {
     let rate = |count: u64| count as f64 / MEASURED.as_secs_f64();
     let players = servers as i64 * PLAYERS;
     println!(
-        "{name} {servers} servers, {players} players: {:.1} commits, {:.1} reads, {:.1} columns loaded, {:.1} generated a second; \
+        "{name} servers: {servers}, players: {players}, {:.1} commits, {:.1} reads, {:.1} columns loaded, {:.1} generated a second; \
          slowest region {slowest_tps:.1} TPS",
         rate(counts.commits),
         rate(counts.reads),
@@ -240,7 +254,9 @@ fn print(name: &str, servers: usize, figures: &Figures) {
     let mut all = [0; 4];
     for (kind, counts) in &counts.kinds {
         (0..4).for_each(|at| all[at] += counts[at]);
-        print_rates(name, kind, *counts);
+        if *counts != [0; 4] {
+            print_rates(name, kind, *counts);
+        }
     }
     print_rates(name, "all", all);
 }
@@ -248,6 +264,124 @@ fn print(name: &str, servers: usize, figures: &Figures) {
 fn print_rates(name: &str, kind: &str, counts: [u64; 4]) {
     let [a, b, c, d] = counts.map(|count| count as f64 / MEASURED.as_secs_f64());
     println!("{name}   {kind:12} {a:>14.1} {b:>14.0} {c:>14.1} {d:>14.0}");
+}
+
+/// An entity in the middle of a camp.
+#[derive(Component, Clone, Serialize, Deserialize, TypePath)]
+struct Camp(i64);
+
+/// The number of a server.
+#[derive(Resource, Clone, Copy)]
+struct Server(usize);
+
+const CAMPS: i64 = 24;
+/// The plots from a camp to the next.
+const CAMP_DISTANCE: i64 = 8;
+
+/// When camps first ticked on the second server.
+static ARRIVED: Mutex<BTreeMap<i64, Instant>> = Mutex::new(BTreeMap::new());
+/// For each player, when its region ticked last, its ticks, and its longest pause since the count began.
+static TICKED: Mutex<BTreeMap<(usize, i64), (Instant, u64, Duration)>> = Mutex::new(BTreeMap::new());
+
+fn note_ticks(server: Res<Server>, camps: Query<&Camp>, walkers: Query<&Walker>) {
+    let now = Instant::now();
+    for Camp(number) in camps.iter().filter(|_| server.0 == 1) {
+        ARRIVED.lock().unwrap().entry(*number).or_insert(now);
+    }
+    for walker in &walkers {
+        let mut ticked = TICKED.lock().unwrap();
+        let (last, ticks, longest) = ticked.entry((server.0, walker.home.x)).or_insert((now, 0, Duration::ZERO));
+        *longest = (*longest).max(now - *last);
+        (*last, *ticks) = (now, *ticks + 1);
+    }
+}
+
+/// The middle of a plot on the way from a camp to the next.
+fn plot(camp: i64, plots: i64) -> BlockPos {
+    BlockPos::new((camp * CAMP_DISTANCE + plots) * 512 + 256, 4, 40 * 512 + 256)
+}
+
+fn handover() {
+    let database = PostgresServer::start(Syncing::On).expect("PostgreSQL");
+    let storage = |number: u8| {
+        let store = PostgresStore::open(&format!("{}#world", database.address())).expect("a database");
+        StorageConfig::Shared { store: Arc::new(store), address: vec![number] }
+    };
+    let (ready, is_over) = (Barrier::new(3), AtomicBool::new(false));
+    let (wish, wishes) = channel::<BlockPos>();
+    let (first, second) = (storage(0), storage(1));
+    let mut took = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| serve_camps(0, first, None, &ready, &is_over));
+        scope.spawn(|| serve_camps(1, second, Some(wishes), &ready, &is_over));
+        ready.wait();
+        TICKED.lock().unwrap().clear();
+        for camp in 0..CAMPS {
+            let begin = Instant::now();
+            wish.send(plot(camp, 1)).expect("a server");
+            let arrived = loop {
+                if let Some(at) = ARRIVED.lock().unwrap().get(&camp) {
+                    break *at;
+                }
+                assert!(begin.elapsed() < Duration::from_secs(60), "camp {camp} does not arrive");
+                thread::sleep(Duration::from_millis(5));
+            };
+            took.push(arrived - begin);
+            thread::sleep(Duration::from_secs(1));
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    took.sort_unstable();
+    let ticked: Vec<_> = TICKED.lock().unwrap().values().copied().collect();
+    let seconds = took.iter().sum::<Duration>().as_secs_f64() + CAMPS as f64;
+    let mut pauses: Vec<Duration> = ticked.iter().map(|(.., longest)| *longest).collect();
+    pauses.sort_unstable();
+    let slowest = ticked.iter().map(|(_, ticks, _)| *ticks as f64 / seconds).fold(f64::INFINITY, f64::min);
+    println!(
+        "N4 {CAMPS} camps of 489 columns: median {:.2?}, worst {:.2?} until they tick on the other server; meanwhile the slowest of {} \
+         other regions had {slowest:.1} TPS, and the longest pause was {:.0?} (median region {:.0?})",
+        took[took.len() / 2],
+        took[took.len() - 1],
+        ticked.len(),
+        pauses[pauses.len() - 1],
+        pauses[pauses.len() / 2]
+    );
+}
+
+/// A server of N4. It spawns a viewer at each place that it is sent.
+fn serve_camps(
+    number: usize,
+    storage: StorageConfig,
+    wishes: Option<Receiver<BlockPos>>,
+    ready: &Barrier,
+    is_over: &AtomicBool,
+) {
+    let (mut app, dimension) = server(number, storage);
+    for camp in 0..CAMPS {
+        if number == 0 {
+            spawn_in_region(&mut app, dimension, plot(camp, 0), (Camp(camp), Viewer::new().with_radius(12)));
+        } else {
+            // The server with more plots gets the ground.
+            for plots in [2, 3] {
+                spawn_in_region(&mut app, dimension, plot(camp, plots), Viewer::new().with_radius(2));
+            }
+        }
+    }
+    let step = |app: &mut App| {
+        app.update();
+        thread::sleep(Duration::from_millis(5));
+    };
+    let begin = Instant::now();
+    while begin.elapsed() < WARM_UP || app.world().resource::<WorldStatistics>().remaining > 0 {
+        step(&mut app);
+    }
+    ready.wait();
+    while !is_over.load(Ordering::Relaxed) {
+        for place in wishes.iter().flat_map(|wishes| wishes.try_iter()) {
+            spawn_in_region(&mut app, dimension, place, Viewer::new().with_radius(2));
+        }
+        step(&mut app);
+    }
 }
 
 fn rocks() {
@@ -276,5 +410,6 @@ fn main() {
         ("N1", || postgres("N1", 1)),
         ("N2", || postgres("N2", 2)),
         ("N3", || postgres("N3", 3)),
+        ("N4", handover),
     ]);
 }

@@ -147,10 +147,13 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
 ) -> Result<(SubApp, MainLink), E> {
     let config = config::Settings::new(plugin, store.incarnation().is_some());
     store.set_promotes_on_load(config.tiers.promotes_on_load);
-    // Snapshots are files of one machine.
-    let folder = config.snapshots.folder_in(&store).filter(|_| store.incarnation().is_none());
-    let arenas = arenas::ArenaBook::open(folder.as_deref(), config.snapshots.arena_side)?;
-    let records = folder.map(snapshots::RestoreRecords::open).transpose()?;
+    let folder = match store.incarnation() {
+        // Snapshots are files of one machine.
+        Some(_) => Err(ArenaError::Shared),
+        None => config.snapshots.folder_in(&store).ok_or(ArenaError::NoFolder),
+    };
+    let arenas = arenas::ArenaBook::open(folder.clone(), config.snapshots.arena_side)?;
+    let records = folder.ok().map(snapshots::RestoreRecords::open).transpose()?;
     let (notifier, inbound) = exchange::channel();
     let link = MainLink::new(notifier.clone());
     // Systems of regions can begin jobs.

@@ -8,8 +8,8 @@ use bevy_terrane::simulation::{Address, SplitMix64};
 use bevy_terrane::storage::servers::{Incarnation, Plot, TERM};
 use bevy_terrane::storage::{Access, Family, KeyValueStore, MemoryStore, StorageConfig, WorldOpenError, WorldStore};
 use bevy_terrane::view::{
-    DrainServer, JobEnded, JobState, LetterLost, LogIn, LogInError, LogInRefused, LogOut, PlayerLoggedIn,
-    PlayerLoggedOut, PlayerMoved, Pregeneration, ServerDrained, ServerEnded,
+    Arena, ArenaError, ArenaRefused, DrainServer, JobEnded, JobState, Jobs, LetterLost, LogIn, LogInError,
+    LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, Pregeneration, ServerDrained, ServerEnded,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -389,7 +389,10 @@ fn messages_reach_places_and_entities_on_other_servers_once() {
 #[test]
 fn what_needs_a_world_of_its_own_is_refused() {
     let store = Arc::new(MemoryStore::new());
-    let mut server = Server::start_with(&store, listen::<JobEnded>);
+    let mut server = Server::start_with(&store, |app| {
+        listen::<JobEnded>(app);
+        listen::<ArenaRefused>(app);
+    });
     // The server shows life meanwhile.
     let opened = thread::scope(|scope| {
         let other = store.clone();
@@ -405,6 +408,10 @@ fn what_needs_a_world_of_its_own_is_refused() {
     server.app.world_mut().spawn(Pregeneration { dimension: server.dimension, area });
     play_until(&mut [&mut server], "it is refused", |servers| !heard::<JobEnded>(&servers[0].app).is_empty());
     assert_eq!(heard::<JobEnded>(&server.app)[0].progress.state, JobState::Cancelled);
+    let area = BlockBox { min: BlockPos::new(0, 0, 0), max: BlockPos::new(7, 7, 7) };
+    server.app.world().resource::<Jobs>().create_arena(Arena::new("arena", server.dimension, area));
+    play_until(&mut [&mut server], "it is refused", |servers| !heard::<ArenaRefused>(&servers[0].app).is_empty());
+    assert_eq!(heard::<ArenaRefused>(&server.app)[0].error, ArenaError::Shared);
 }
 
 /// Promise, servers: A server that shows no life for eight seconds is ended, can change nothing any more, and its app ends.

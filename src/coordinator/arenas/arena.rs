@@ -116,6 +116,9 @@ pub enum ArenaError {
     /// The world is in memory, and no other folder for snapshots is set.
     #[error("arenas need a folder: the world is in memory, and `SnapshotConfig::folder` is not set")]
     NoFolder,
+    /// Servers share the world, and snapshots are files of one machine.
+    #[error("arenas: not possible in a world that several servers share")]
+    Shared,
     /// The name is not valid for an arena.
     #[error("{name:?} is not a valid arena name: expected 3 to 32 letters, digits, `-` and `_`")]
     Name {

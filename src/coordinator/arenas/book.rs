@@ -23,8 +23,8 @@ const NAME_LENGTHS: RangeInclusive<usize> = 3..=32;
 /// All arenas of a world by name. Two arenas never overlap, and each arena does only one thing at a time.
 #[derive(Resource, Debug)]
 pub struct ArenaBook {
-    /// `None` if the world has no folder for arenas.
-    folder: Option<PathBuf>,
+    /// The folder for arenas, or why there is none.
+    folder: Result<PathBuf, ArenaError>,
     /// The maximum length of each side, in blocks.
     most_side: u64,
     /// The arenas; an error for each arena that cannot be read.
@@ -52,15 +52,15 @@ fn is_name(name: &str) -> bool {
 }
 
 impl ArenaBook {
-    /// Finds the arenas in the folder of all snapshots.
+    /// Finds the arenas in the folder of all snapshots; without one, all orders are refused for the given reason.
     ///
     /// # Errors
     /// Fails if the arenas cannot be listed, since a new arena could then overwrite an existing one.
-    pub fn open(snapshots: Option<&Path>, most_side: u64) -> Result<Self, FileError> {
+    pub fn open(snapshots: Result<PathBuf, ArenaError>, most_side: u64) -> Result<Self, FileError> {
         let folder = snapshots.map(|snapshots| snapshots.join("arenas"));
         let found = match &folder {
-            Some(folder) => folders(folder).map_err(FileError::of(folder, "list"))?,
-            None => Vec::new(),
+            Ok(folder) => folders(folder).map_err(FileError::of(folder, "list"))?,
+            Err(_) => Vec::new(),
         };
         let mut entries = BTreeMap::new();
         for (name, path) in found {
@@ -82,7 +82,7 @@ impl ArenaBook {
     }
 
     fn folder(&self, name: &str) -> Result<PathBuf, ArenaError> {
-        self.folder.as_ref().map(|folder| folder.join(key(name))).ok_or(ArenaError::NoFolder)
+        self.folder.clone().map(|folder| folder.join(key(name)))
     }
 
     /// Checks that the arena may be created, and returns its folder.
