@@ -7,7 +7,7 @@
 //!
 //! NR is one server on RocksDB; N1, N2 and N3 are one, two and three servers on PostgreSQL, all on this machine and in one process.
 //!
-//! N4 is the handover. Beside the players of N2, the first server has 24 camps, each of 489 columns around an entity in the middle of a
+//! N4 is the handover. Beside the players of N2, the first server has 100 camps, each of 489 columns around an entity in the middle of a
 //! plot, and the second one has two plots near each of them. A viewer of the second server in the plot between makes it one territory,
 //! which the second server gets. Measured is the time from that viewer to the first tick of the camp's entity there, and how long any
 //! region of a player did not tick meanwhile.
@@ -274,7 +274,7 @@ struct Camp(i64);
 #[derive(Resource, Clone, Copy)]
 struct Server(usize);
 
-const CAMPS: i64 = 24;
+const CAMPS: i64 = 100;
 /// The plots from a camp to the next.
 const CAMP_DISTANCE: i64 = 8;
 
@@ -338,10 +338,10 @@ fn handover() {
     pauses.sort_unstable();
     let slowest = ticked.iter().map(|(_, ticks, _)| *ticks as f64 / seconds).fold(f64::INFINITY, f64::min);
     println!(
-        "N4 {CAMPS} camps of 489 columns: median {:.2?}, worst {:.2?} until they tick on the other server; meanwhile the slowest of {} \
+        "N4 {CAMPS} camps of 489 columns: median {:.2?}, p99 {:.2?} until they tick on the other server; meanwhile the slowest of {} \
          other regions had {slowest:.1} TPS, and the longest pause was {:.0?} (median region {:.0?})",
         took[took.len() / 2],
-        took[took.len() - 1],
+        took[took.len() * 99 / 100 - 1],
         ticked.len(),
         pauses[pauses.len() - 1],
         pauses[pauses.len() / 2]
