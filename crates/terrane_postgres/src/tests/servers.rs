@@ -1,6 +1,7 @@
 //! Several servers on one world, as processes that are stopped and killed.
 
-use super::{new_world, rounds};
+use super::proxy::{Fault, Proxy};
+use super::{SERVER, new_name, new_world, rounds};
 use crate::server::{PostgresServer, Stop, Syncing};
 use crate::{PostgresConfig, PostgresStore};
 use std::collections::btree_map::Entry;
@@ -26,6 +27,14 @@ fn open(address: &str) -> Arc<PostgresStore> {
 /// The key of an edit. Each edit of a plot has the next number.
 fn edit_key((_, plot): Plot, number: u64) -> Vec<u8> {
     [plot.x.to_be_bytes(), plot.z.to_be_bytes(), number.to_be_bytes()].concat()
+}
+
+/// What all edits contain.
+const MARKER: &[u8] = b"edit by ";
+
+/// The value of an edit.
+fn edit_by(incarnation: u64) -> Vec<u8> {
+    [MARKER, &incarnation.to_be_bytes()].concat()
 }
 
 /// The number of edits of a plot. Each of them must be there.
@@ -88,7 +97,7 @@ fn live(store: &PostgresStore, incarnation: &Incarnation, term: Duration) -> Res
         for (plot, next) in &ground {
             // Fails if another server has edited the plot meanwhile.
             batch.require(Family::Chunks, edit_key(*plot, *next), None);
-            batch.put(Family::Chunks, edit_key(*plot, *next), incarnation.number().to_be_bytes().to_vec());
+            batch.put(Family::Chunks, edit_key(*plot, *next), edit_by(incarnation.number()));
         }
         incarnation.write(batch)?;
         for ((_, plot), next) in &mut ground {
@@ -207,6 +216,47 @@ fn processes_that_are_stopped_and_killed_never_share_ground() {
 }
 
 #[test]
+fn a_statement_that_arrives_after_its_process_was_ended_changes_nothing() {
+    let (proxy, world) = (Proxy::new(SERVER.port()), new_name());
+    let address = format!("{}#{world}", SERVER.address());
+    let (term, lines, others) = (Duration::from_secs(2), Lines::default(), Lines::default());
+    let observer = Incarnation::join(open(&address), b"observer").unwrap();
+    let stopped = Process::start(&format!("{}#{world}", SERVER.address_at(&[proxy.port])), term, &lines);
+    let _other = Process::start(&address, term, &others);
+    watch_owners(&observer, term);
+    // It is stopped while a commit of it is on its way, and the commit arrives when another server has ended it.
+    proxy.break_next(MARKER, Fault::Hold(3 * term));
+    let end = Instant::now() + Duration::from_secs(60);
+    while !proxy.has_broken() {
+        assert!(Instant::now() < end, "it commits nothing");
+        thread::sleep(Duration::from_millis(1));
+    }
+    stopped.signal("-STOP");
+    watch_owners(&observer, 5 * term / 2);
+    let store = open(&address);
+    let rows = |of: u64| {
+        let found = store.scan(Family::Chunks, &[]..&[u8::MAX; 25], usize::MAX).unwrap();
+        found.iter().filter(|(_, value)| *value == edit_by(of)).count()
+    };
+    let number = read(&lines).0[0];
+    assert!(observer.signs().unwrap().iter().all(|sign| sign.incarnation != number), "it is ended");
+    let before = rows(number);
+    watch_owners(&observer, term);
+    proxy.wait_for_held();
+    assert_eq!(rows(number), before, "the late commit counts");
+    stopped.signal("-CONT");
+    while read(&lines).0.len() < 2 {
+        assert!(Instant::now() < end + 10 * term, "it does not join anew");
+        watch_owners(&observer, Duration::from_millis(50));
+    }
+    watch_owners(&observer, term);
+    for ((x, z), acknowledged) in read(&lines).1 {
+        let plot = (DimensionId(0), TilePos::new(x, z));
+        assert!(edits(&store, plot) >= acknowledged, "{plot:?}");
+    }
+}
+
+#[test]
 fn no_server_loses_ground_while_the_database_is_away() {
     let server = PostgresServer::start(Syncing::Off).unwrap();
     let (address, term, lines) = (server.address(), Duration::from_secs(8), Lines::default());
@@ -221,7 +271,7 @@ fn no_server_loses_ground_while_the_database_is_away() {
     };
     wait_for_saves(50);
     server.stop(Stop::Immediate).unwrap();
-    thread::sleep(2 * term);
+    thread::sleep(Duration::from_secs(30));
     server.restart().unwrap();
     wait_for_saves(50);
     thread::sleep(2 * term);

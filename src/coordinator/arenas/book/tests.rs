@@ -61,7 +61,7 @@ proptest! {
     #[test]
     fn only_one_thing_is_done_at_a_time_and_arenas_never_overlap(steps in vec(what(), 1..60)) {
         let stored = stored();
-        let mut book = ArenaBook { folder: Some(PathBuf::new()), most_side: MAX_SIDE, entries: BTreeMap::new() };
+        let mut book = ArenaBook { folder: Ok(PathBuf::new()), most_side: MAX_SIDE, entries: BTreeMap::new() };
         let mut model: Vec<Model> = Vec::new();
         let mut now = 0;
         for step in steps {
