@@ -104,7 +104,7 @@ fn show_bodies(
     }
     shown.iter().for_each(|body| commands.entity(body).despawn());
     for body in &near.0 {
-        let hue = body.name.bytes().fold(0_u32, |sum, byte| sum * 31 + u32::from(byte)) % 360;
+        let hue = body.name.bytes().fold(0, |sum, byte| (31 * sum + u32::from(byte)) % 360);
         let color = Color::hsl(hue as f32, 0.75, 0.5);
         for (size, up, color) in [(Vec3::new(0.9, 1.5, 0.6), 0.75, color), (Vec3::splat(0.7), 1.85, Color::WHITE)] {
             commands.spawn((

@@ -18,8 +18,9 @@ use uuid::Uuid;
 const SILENCE: Duration = Duration::from_secs(2);
 /// Servers do not send players to a server that is lost for longer than this: the others have ended it by then.
 const ENDED: Duration = Duration::from_secs(20);
-/// The time before a log-in is tried again, if the server refused it and if it did not answer.
+/// The time before a refused log-in is tried again.
 const AGAIN: Duration = Duration::from_millis(300);
+/// The time before a log-in without an answer is tried again.
 const UNANSWERED: Duration = Duration::from_secs(5);
 
 pub struct ConnectionPlugin;

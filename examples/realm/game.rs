@@ -99,7 +99,7 @@ fn grant(
 /// Players ride over the land in a straight line.
 fn ride(mut players: Query<(Entity, &mut Position, &Goal)>, mut commands: Commands) {
     for (entity, mut position, goal) in &mut players {
-        let (x, z) = ((goal.x - position.block.x) as f64, (goal.z - position.block.z) as f64);
+        let (x, z) = (goal.x as f64 - position.block.x as f64, goal.z as f64 - position.block.z as f64);
         let step = (SPEED / x.hypot(z)).min(1.0);
         let next =
             on_ground(position.block.x + (x * step).round() as i64, position.block.z + (z * step).round() as i64);

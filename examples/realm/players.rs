@@ -40,8 +40,8 @@ struct Clients(HashMap<ClientId, Entity>);
 #[derive(Component)]
 struct Client {
     number: ClientId,
-    /// The name under which it wants to play; empty before it has said so.
-    name: String,
+    /// The name under which it plays or wants to play.
+    name: Option<String>,
     /// Its player, once that is in the world.
     player: Option<Uuid>,
 }
@@ -55,12 +55,12 @@ fn come_and_go(
 ) {
     match &event.0 {
         ServerEvent::ClientConnected { client_id } => {
-            let client = Client { number: *client_id, name: String::new(), player: None };
+            let client = Client { number: *client_id, name: None, player: None };
             clients.0.insert(*client_id, commands.spawn((client, Unsent::default())).id());
         }
         ServerEvent::ClientDisconnected { client_id, .. } => {
             let Some(entity) = clients.0.remove(client_id) else { return };
-            if let Ok(Client { name, player: Some(_), .. }) = connected.get(entity) {
+            if let Ok(Client { name: Some(name), player: Some(_), .. }) = connected.get(entity) {
                 log_outs.write(LogOut { name: name.clone() });
             }
             commands.entity(entity).despawn();
@@ -84,10 +84,12 @@ fn receive(
         let mut is_sound = true;
         while let Some(message) = server.receive_message(client.number, WALKS) {
             match (network::decode(&message), client.player) {
-                (Some(Ask::LogIn { name, town }), _) => {
-                    client.name = name;
+                // A client has one name.
+                (Some(Ask::LogIn { name, town }), _) if client.name.as_ref().is_none_or(|known| *known == name) => {
+                    client.name = Some(name);
                     named.push((entity, town));
                 }
+                (Some(Ask::LogIn { .. }), _) => is_sound = false,
                 (Some(Ask::Go { x, z }), Some(player)) => drop(commands.send_to_entity(player, Wish::Go { x, z })),
                 (Some(Ask::Give { to }), Some(player)) => drop(commands.send_to_entity(player, Wish::Give { to })),
                 // Its player has just left for another server.
@@ -106,14 +108,14 @@ fn receive(
     }
     for (entity, number) in named {
         let Ok((_, client, _)) = clients.get(entity) else { continue };
-        let name = client.name.clone();
+        let Some(name) = client.name.clone() else { continue };
         // The last client of a name plays.
         let mut player = client.player;
         for (other, mut client, _) in &mut clients {
-            if other != entity && client.name == name {
-                player = player.or(client.player.take());
+            if other != entity && client.name.as_ref() == Some(&name) {
+                player = player.or_else(|| client.player.take());
                 tell(&mut server, &client, &Tell::Replaced);
-                client.name.clear();
+                client.name = None;
                 commands.entity(other).remove::<ChunkSyncPeer>();
             }
         }
@@ -139,7 +141,7 @@ fn answer_log_ins(
     mut commands: Commands,
 ) {
     for PlayerLoggedIn { name, id, .. } in logged_in.read() {
-        let Some(mut client) = clients.iter_mut().find(|client| client.name == *name) else {
+        let Some(mut client) = clients.iter_mut().find(|client| client.name.as_ref() == Some(name)) else {
             // The client has left meanwhile.
             log_outs.write(LogOut { name: name.clone() });
             continue;
@@ -157,7 +159,7 @@ fn answer_log_ins(
         commands.run_on_region_entity(*id, 0, equip, |_, _| {});
     }
     for LogInRefused { name, reason } in refused.read() {
-        let Some(client) = clients.iter().find(|client| client.name == *name) else { continue };
+        let Some(client) = clients.iter().find(|client| client.name.as_ref() == Some(name)) else { continue };
         let answer = match reason {
             LogInError::Elsewhere { address, .. } => Tell::Elsewhere { address: parse(address) },
             reason => Tell::Later { reason: reason.to_string() },
@@ -182,7 +184,7 @@ fn send_away(
     let moved = moved.read().map(|moved| (&moved.name, Tell::Elsewhere { address: parse(&moved.address) }));
     let left = logged_out.read().map(|left| (&left.name, Tell::Later { reason: "the player has left".to_owned() }));
     for (name, message) in moved.chain(left) {
-        if let Some((entity, mut client)) = clients.iter_mut().find(|(_, client)| client.name == *name) {
+        if let Some((entity, mut client)) = clients.iter_mut().find(|(_, client)| client.name.as_ref() == Some(name)) {
             client.player = None;
             tell(&mut server, &client, &message);
             commands.entity(entity).remove::<ChunkSyncPeer>();

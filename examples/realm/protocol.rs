@@ -59,7 +59,7 @@ pub enum Order {
 pub enum Event {
     /// The server listens here.
     Listening(SocketAddr),
-    /// The player is in the world, on this server, this long after it was last.
+    /// The player is in the world on this server. `seconds` is the time since it was last in the world.
     Playing { server: SocketAddr, id: Uuid, seconds: f64 },
     /// The player was sent to another server.
     Sent { to: SocketAddr },
@@ -67,7 +67,7 @@ pub enum Event {
     Lost { server: SocketAddr },
     /// Another client plays under this name now.
     Replaced,
-    /// The player's place, or what it has, is another.
+    /// The player's place, and what it has. Sent twice a second.
     Own(Body),
     /// The picture is saved.
     Picture(PathBuf),

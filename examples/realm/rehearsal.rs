@@ -49,6 +49,8 @@ impl Process {
     fn start(arguments: &[&str], pictures: &Path) -> Outcome<Self> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(arguments).arg("--headless").arg("--pictures").arg(pictures);
+        // It also ends if this process is killed.
+        command.args(["--seconds", "900"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take().ok_or("a process has no input")?;
         let output = BufReader::new(child.stdout.take().ok_or("a process has no output")?);

@@ -26,6 +26,7 @@ use bevy::prelude::*;
 pub use leaving::leave_plots;
 pub use plots::Plots;
 pub use received::Received;
+use std::sync::Arc;
 pub use tend::{DrainServer, Servers, drain_server, receive, send_astray, tend};
 
 /// A server of a shared world, as this one knows it.
@@ -40,5 +41,5 @@ pub struct ServerStatistics {
     pub is_this: bool,
     /// The plots that it owns in the dimensions that are open here, each 32 x 32 columns.
     #[reflect(ignore)]
-    pub plots: Vec<Plot>,
+    pub plots: Arc<[Plot]>,
 }

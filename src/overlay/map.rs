@@ -99,7 +99,7 @@ impl Map {
         self.runs.clear();
         for server in &statistics.servers {
             let color = server_color(server.incarnation);
-            for (dimension, plot) in &server.plots {
+            for (dimension, plot) in server.plots.iter() {
                 let [first, last] = [0, PLOT_SIZE as i64 - 1].map(|within| {
                     let [x, z] =
                         [plot.x, plot.z].map(|along| along.saturating_mul(PLOT_SIZE as i64).saturating_add(within));
@@ -354,7 +354,7 @@ mod tests {
 
     #[test]
     fn the_ground_of_all_servers_lies_below_the_regions() {
-        let plots = vec![(DimensionId(1), TilePos::new(-1, 2))];
+        let plots = [(DimensionId(1), TilePos::new(-1, 2))].into();
         let server = ServerStatistics { incarnation: 3, plots, ..Default::default() };
         let statistics = WorldStatistics {
             servers: vec![server],

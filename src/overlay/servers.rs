@@ -47,9 +47,9 @@ mod tests {
     #[test]
     fn a_server_is_named_with_its_ground() {
         let plot = (DimensionId(0), TilePos::new(0, 0));
-        let mut server = ServerStatistics { incarnation: 7, plots: vec![plot], is_this: true, ..default() };
+        let mut server = ServerStatistics { incarnation: 7, plots: [plot].into(), is_this: true, ..default() };
         assert_eq!((&*name(&server), &*plots(&server)), ("server 7 (this)", "1 plot"));
-        (server.plots, server.is_this) = (vec![plot; 1_200], false);
+        (server.plots, server.is_this) = (vec![plot; 1_200].into(), false);
         assert_eq!((&*name(&server), &*plots(&server)), ("server 7", "1,200 plots"));
     }
 }

@@ -272,9 +272,11 @@ fn a_server_is_drained_by_hand() {
     play_until(&mut [&mut first, &mut second], "the edit is there", |servers| servers[1].block(here) == Some(sand));
     // The drained server is no place to log in.
     first.log_in("Bob", BlockPos::new(90 * PLOT, 0, 0));
-    play_until(&mut [&mut first, &mut second], "he is let in or sent away", |servers| {
-        !heard::<PlayerLoggedIn>(&servers[0].app).is_empty() || !heard::<LogInRefused>(&servers[0].app).is_empty()
+    play_until(&mut [&mut first, &mut second], "he is sent away", |servers| {
+        !heard::<LogInRefused>(&servers[0].app).is_empty()
     });
+    let reason = &heard::<LogInRefused>(&first.app)[0].reason;
+    assert!(matches!(reason, LogInError::Elsewhere { server, .. } if *server == to), "{reason}");
 }
 
 /// A component with things that must not be lost.

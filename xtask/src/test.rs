@@ -68,7 +68,7 @@ pub fn run() -> Result<ExitCode, String> {
 const GAME: &str = "cave_game";
 
 /// The documents with commands to run in this repository.
-const DOCUMENTS: [&str; 2] = ["README.md", "docs/guide"];
+const DOCUMENTS: [&str; 3] = ["README.md", "docs/guide", "docs/servers.md"];
 
 /// The commands that must not compile a dependency again: those of the documents, of `cargo xtask demo`, and the second run of the tests.
 fn builds_after_the_tests() -> Result<BTreeSet<Vec<String>>, String> {

@@ -60,8 +60,8 @@ pub struct Servers {
     is_waiting: bool,
     look_at: Duration,
     signs: Vec<Sign>,
-    /// How many plots each server owns.
-    plots: BTreeMap<u64, Vec<Plot>>,
+    /// The plots of each server.
+    plots: BTreeMap<u64, Arc<[Plot]>>,
     /// Plots of dimensions that were closed.
     pub to_release: BTreeSet<Plot>,
     /// The server to which this one is drained.
@@ -133,7 +133,7 @@ pub fn tend(
     deadlines: Res<Deadlines>,
     mut orders: ResMut<Orders>,
     mut threads: ResMut<Threads>,
-    saves: Res<Saves>,
+    mut saves: ResMut<Saves>,
     mut players: ResMut<Players>,
     mut publisher: ResMut<Publisher>,
 ) {
@@ -187,7 +187,7 @@ pub fn tend(
         }
         wishes.clocks.insert(*id, (dimension.time.now, dimension.time.days()));
     }
-    wishes.log_out = players.begin_log_outs(&saves);
+    wishes.log_out = players.begin_log_outs(&mut saves, &mut publisher);
     wishes.looks_around = clock.now >= servers.look_at;
     if wishes.looks_around {
         servers.look_at = clock.now.saturating_add(LOOK_PERIOD);
@@ -284,8 +284,9 @@ fn end_round(
         }
     }
     if let Some(owners) = found.owners {
-        servers.plots.clear();
-        owners.into_iter().for_each(|(plot, owner)| servers.plots.entry(owner).or_default().push(plot));
+        let mut plots = BTreeMap::<u64, Vec<Plot>>::new();
+        owners.into_iter().for_each(|(plot, owner)| plots.entry(owner).or_default().push(plot));
+        servers.plots = plots.into_iter().map(|(owner, plots)| (owner, plots.into())).collect();
     }
     players.end_log_outs(&mut threads, &mut publisher);
     players.follow_ground(&found.given_up, &kept, servers, &mut threads);

@@ -45,8 +45,17 @@ struct Left {
     name: String,
     /// The commit that stores the player.
     until: u64,
-    /// Sends its client to another server, which lets the player in once its name is free.
-    sends: Option<WorldEvent>,
+    /// What the game is told once the name is free: the server where the client must go, which then lets the player in.
+    told: Option<WorldEvent>,
+}
+
+impl Left {
+    /// Tells the game of a player under whose name somebody has logged in again. The answer to that log-in replaces an earlier one.
+    fn tell_although_back(self, publisher: &mut Publisher) {
+        if let Some(event @ WorldEvent::PlayerMoved(_)) = self.told {
+            publisher.event(event);
+        }
+    }
 }
 
 enum Presence {
@@ -187,6 +196,10 @@ fn end_reading(
         // It logged out again meanwhile.
         return players.note_left(&name, 0, None);
     };
+    if players.leaving.iter().any(|left| left.name == name) {
+        // This is the answer to a log-in that was taken back. The end of the round that frees the name asks again.
+        return;
+    }
     if let Ok(Err(server)) = found {
         players.present.remove(&name);
         let address = servers.and_then(|servers| servers.address(server)).unwrap_or_default();
@@ -264,31 +277,36 @@ impl Players {
         publisher.event(LogInRefused { name, reason });
     }
 
-    /// Refuses a log-in of a player whose ground another server has.
+    /// Notes that a log-in is refused, because another server has the player's ground.
     fn send_elsewhere(&mut self, name: &str, server: u64, until: u64, servers: &Servers) {
         let reason = LogInError::Elsewhere { server, address: servers.address(server).unwrap_or_default() };
         self.note_left(name, until, Some(LogInRefused { name: name.to_owned(), reason }.into()));
     }
 
-    /// Reports that a player has gone to another server on its own, or with its ground.
+    /// Notes that a player has gone to another server on its own, or with its ground.
     fn send_after(&mut self, name: &str, id: Uuid, server: u64, until: u64, servers: &Servers) {
         let address = servers.address(server).unwrap_or_default();
         self.note_left(name, until, Some(PlayerMoved { name: name.to_owned(), id, server, address }.into()));
     }
 
     /// Notes that a player is no longer on this server, once this commit is stored.
-    fn note_left(&mut self, name: &str, until: u64, sends: Option<WorldEvent>) {
+    fn note_left(&mut self, name: &str, until: u64, told: Option<WorldEvent>) {
         if self.is_shared {
-            self.left.push(Left { name: name.to_owned(), until, sends });
+            self.left.push(Left { name: name.to_owned(), until, told });
         }
     }
 
     /// The names of players who have left and are stored, for a round to free them.
-    pub fn begin_log_outs(&mut self, saves: &Saves) -> Vec<String> {
-        let Self { present, left, leaving, .. } = self;
-        left.retain(|left| !present.contains_key(&left.name));
-        leaving.extend(left.extract_if(.., |left| saves.is_stored(left.until)));
-        leaving.iter().map(|left| left.name.clone()).collect()
+    pub fn begin_log_outs(&mut self, saves: &mut Saves, publisher: &mut Publisher) -> Vec<String> {
+        for left in self.left.extract_if(.., |left| self.present.contains_key(&left.name)) {
+            left.tell_although_back(publisher);
+        }
+        self.leaving.extend(self.left.extract_if(.., |left| saves.is_stored(left.until)));
+        if self.left.iter().any(|left| left.told.is_some()) {
+            // A client waits for it.
+            saves.request_commit();
+        }
+        self.leaving.iter().map(|left| left.name.clone()).collect()
     }
 
     /// Notes that the round failed that was to free names. Players who log in again meanwhile keep theirs.
@@ -301,19 +319,21 @@ impl Players {
         }
     }
 
-    /// Returns `true` if players have left or are leaving whose names are not free yet.
+    /// Returns `true` if players have left or are leaving whose names are not free yet, or if log-ins have no answer yet.
     pub fn are_leaving(&self) -> bool {
-        let is_leaving = |presence: &Presence| matches!(presence, Presence::Leaving { .. } | Presence::Seeking { .. });
+        let is_leaving = |presence: &Presence| !matches!(presence, Presence::Coming { .. } | Presence::There { .. });
         !self.left.is_empty() || !self.leaving.is_empty() || self.present.values().any(is_leaving)
     }
 
     /// Notes that the round has freed its names. Only now are clients sent to other servers, since these let the players in.
     pub fn end_log_outs(&mut self, threads: &mut Threads, publisher: &mut Publisher) {
-        for Left { name, sends, .. } in mem::take(&mut self.leaving) {
-            if matches!(self.present.get(&name), Some(Presence::Asked { .. })) {
-                read_player(name, threads);
+        for left in mem::take(&mut self.leaving) {
+            if matches!(self.present.get(&left.name), Some(Presence::Asked { .. })) {
+                read_player(left.name.clone(), threads);
+                left.tell_although_back(publisher);
+            } else if let Some(event) = left.told {
+                publisher.event(event);
             }
-            sends.into_iter().for_each(|event| publisher.event(event));
         }
     }
 
@@ -446,7 +466,7 @@ pub fn tend_players(
     *has_arrivals = false;
     let mut leave = |name: &String| {
         if *is_shared {
-            gone.push(Left { name: name.clone(), until: saves.stored_with(), sends: None });
+            gone.push(Left { name: name.clone(), until: saves.stored_with(), told: None });
         }
     };
     present.retain(|name, presence| match *presence {
