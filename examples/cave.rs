@@ -4,7 +4,7 @@
 use bevy::prelude::*;
 use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkMeshProgress;
+use bevy_terrane::render::{BlockMesh, ChunkMeshProgress};
 use bevy_terrane::view::WorldStatistics;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -15,14 +15,18 @@ mod bodies;
 const NOON: f64 = 0.5;
 const DUSK: f64 = 0.745;
 const MIDNIGHT: f64 = 1.0;
-/// The views: name, place, the point that is looked at, the time of day, and the place of the carried torch.
-const VIEWS: [(&str, [f32; 3], [f32; 3], f64, [i64; 3]); 6] = [
-    ("torch", [5.0, 4.0, 38.0], [0.0, 1.6, 30.0], MIDNIGHT, [0, 1, 30]),
-    ("torch_moved", [5.0, 4.0, 38.0], [0.0, 1.6, 30.0], MIDNIGHT, [-6, 1, 32]),
-    ("dusk", [12.0, 6.0, 34.0], [0.0, 3.5, 30.0], DUSK, [0, 1, 30]),
-    ("cave", [26.0, -9.5, 2.0], [44.0, -10.5, 0.0], NOON, [0, 1, 30]),
-    ("skylight", [9.0, -19.5, 10.5], [-1.5, -17.5, -6.0], NOON, [0, 1, 30]),
-    ("water_and_leaves", [-32.0, -8.0, 7.0], [-32.0, -10.0, -4.0], NOON, [0, 1, 30]),
+/// A view: name, place, the point that is looked at, the time of day, the place of the carried torch, and that of a block of snow.
+type View = (&'static str, [f32; 3], [f32; 3], f64, [i64; 3], Option<[f32; 3]>);
+
+const VIEWS: [View; 8] = [
+    ("torch", [5.0, 4.0, 38.0], [0.0, 1.6, 30.0], MIDNIGHT, [0, 1, 30], None),
+    ("torch_moved", [5.0, 4.0, 38.0], [0.0, 1.6, 30.0], MIDNIGHT, [-6, 1, 32], None),
+    ("dusk", [12.0, 6.0, 34.0], [0.0, 3.5, 30.0], DUSK, [0, 1, 30], None),
+    ("cave", [26.0, -9.5, 2.0], [44.0, -10.5, 0.0], NOON, [0, 1, 30], None),
+    ("skylight", [9.0, -19.5, 10.5], [-1.5, -17.5, -6.0], NOON, [0, 1, 30], None),
+    ("water_and_leaves", [-32.0, -8.0, 7.0], [-32.0, -10.0, -4.0], NOON, [0, 1, 30], None),
+    ("snow_in_the_sun", [-20.0, 3.5, 33.0], [-20.0, 1.5, 30.0], NOON, [0, 1, 30], Some([-20.0, 1.5, 30.0])),
+    ("snow_in_a_hole", [-20.0, -8.0, 33.0], [-20.0, -10.0, 30.0], NOON, [0, 1, 30], Some([-20.0, -10.0, 30.0])),
 ];
 /// Slimes appear where the light is lower than this.
 const DARK: u8 = 8;
@@ -42,7 +46,7 @@ fn main() -> Result<AppExit> {
     let mut app = App::new();
     app.add_plugins((dev.build().set(assets), SkyPlugin::default(), bodies::PartsPlugin(body)))
         .add_plugins(TerranePlugin::in_memory())
-        .add_plugins(ChunkRenderPlugin { looks: vec!["garden.looks.ron".into()], ..default() });
+        .add_plugins(ChunkRenderPlugin { looks: vec!["cave.looks.ron".into()], ..default() });
     app.register_block(BlockType::new("garden:torch").with_shape(BlockShape::torch()).non_solid().with_light(14))?;
     app.register_block(BlockType::new("garden:glass").transparent())?;
     app.init_resource::<Shown>()
@@ -52,7 +56,7 @@ fn main() -> Result<AppExit> {
             region.add_systems(RegionTick, (appear, vanish));
         })
         .add_systems(Startup, start)
-        .add_systems(Update, (dig_when_open, choose, set_time, carry_torch, count).chain());
+        .add_systems(Update, (dig_when_open, choose, set_time, carry_torch, place_snow, count).chain());
     if is_headless {
         let folder = PathBuf::from("target/examples/cave");
         app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() }).add_systems(Update, take_pictures);
@@ -67,11 +71,14 @@ struct Shown {
     torch: Option<BlockPos>,
 }
 
-fn start(mut commands: Commands, dimensions: Res<Dimensions>) {
+fn start(mut commands: Commands, dimensions: Res<Dimensions>, types: Res<BlockTypes>) {
     // The time of day stands still until another view is chosen.
     commands.spawn((Dimension::new("cave", Flat::new()), TimeOfDay { seconds_per_day: 0.0, ..default() }));
     let viewer = Viewer::in_dimension(dimensions.id("cave")).with_radius(6);
     commands.spawn((FlyCamera::default(), viewer, view(0)));
+    // A block as an item: it has the light of its place.
+    let snow = types.id("terrane:snow").unwrap_or_default();
+    commands.spawn((BlockMesh(snow), Transform::from_scale(Vec3::splat(0.8)), Visibility::Hidden));
 }
 
 fn view(number: usize) -> Transform {
@@ -79,14 +86,14 @@ fn view(number: usize) -> Transform {
     Transform::from_translation(from.into()).looking_at(to.into(), Vec3::Y)
 }
 
-/// 1 to 6 show a view.
+/// 1 to 8 show a view.
 fn choose(
     keys: Res<ButtonInput<KeyCode>>,
     mut camera: Single<&mut Transform, With<FlyCamera>>,
     mut shown: ResMut<Shown>,
 ) {
-    use KeyCode::{Digit1, Digit2, Digit3, Digit4, Digit5, Digit6};
-    let digits = [Digit1, Digit2, Digit3, Digit4, Digit5, Digit6];
+    use KeyCode::{Digit1, Digit2, Digit3, Digit4, Digit5, Digit6, Digit7, Digit8};
+    let digits = [Digit1, Digit2, Digit3, Digit4, Digit5, Digit6, Digit7, Digit8];
     if let Some(chosen) = digits.iter().position(|digit| keys.just_pressed(*digit)) {
         **camera = view(chosen);
         shown.view = chosen;
@@ -159,6 +166,16 @@ fn carry_torch(
     edits.write(SetBlock { dimension, position, block: types.id("garden:torch").unwrap_or_default() });
 }
 
+/// Shows the block of snow where the view has it, with its middle there.
+fn place_snow(shown: Res<Shown>, mut snow: Single<(&mut Transform, &mut Visibility), With<BlockMesh>>) {
+    let (transform, visibility) = &mut *snow;
+    let place = VIEWS[shown.view].5;
+    visibility.set_if_neq(if place.is_some() { Visibility::Inherited } else { Visibility::Hidden });
+    if let Some(place) = place {
+        transform.translation = Vec3::from(place) - transform.scale / 2.0;
+    }
+}
+
 fn dig_when_open(mut commands: Commands, mut opened: MessageReader<DimensionOpened>) {
     for opened in opened.read() {
         commands.run_in_region(opened.dimension, BlockPos::new(0, 0, 0), |region: &mut World| {
@@ -196,6 +213,8 @@ fn dig(mut blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
     fill([-29, -3, -4], [-25, 0, 0], "terrane:leaves")?;
     fill([-39, -2, -4], [-35, 0, 0], "terrane:water")?;
     fill([-39, -3, -4], [-35, -3, 0], "garden:glass")?;
+    // A hole without any light.
+    fill([-24, -12, 26], [-16, -5, 36], "terrane:air")?;
     // This block tells that all is there.
     fill([-38, -3, 2], [-38, -3, 2], "garden:glass")
 }

@@ -3,7 +3,7 @@
 use bevy_terrane::dev::FlyCamera;
 use bevy_terrane::generation::GroundCover;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkMesh;
+use bevy_terrane::render::{ChunkMesh, SeenDimension};
 use bevy_terrane::view::{Coupling, DimensionClock};
 use hud::mobs::bodies::PartsPlugin;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ impl Portal {
 fn main() -> Result<AppExit> {
     let mut app = hud::build("dimensions")?;
     // Names have their ids as soon as the plugin is there.
-    let portal = Portal(DIMENSIONS.map(|name| app.world().resource::<Dimensions>().id(name)));
+    let portal = Portal(DIMENSIONS.map(|name| app.dimension_id(name)));
     app.add_plugins(PartsPlugin(|_: &Wisp| vec![(Vec3::new(0.8, 1.4, 0.8), Color::srgb(0.95, 0.75, 0.2))]))
         .register_saved_component::<Wisp>()
         .mirror_region_component::<Wisp>()
@@ -138,11 +138,11 @@ fn travel(
 
 /// Chunks and creatures of both dimensions are in the main world, at the same places. Only those around the camera are shown.
 fn show_one_dimension(
-    viewer: Single<&Viewer, With<FlyCamera>>,
+    seen: SeenDimension,
     mut chunks: Query<(&ChunkMesh, &mut Visibility), Without<Mirror>>,
     mut bodies: Query<(&Mirror, &mut Visibility)>,
 ) {
-    let here = viewer.dimension();
+    let here = seen.id();
     let visible = |is_here| if is_here { Visibility::Inherited } else { Visibility::Hidden };
     for (chunk, mut visibility) in &mut chunks {
         visibility.set_if_neq(visible(Some(chunk.dimension) == here));

@@ -1,5 +1,5 @@
 //! Helpers for the first days of a game, and for examples: Bevy's plugins for a window or for a machine without a display, a
-//! flying camera, a sky, and pictures. A finished game replaces them one by one.
+//! flying camera, a player in first person, a sky, and pictures. A finished game replaces them one by one.
 //!
 //! ```no_run
 //! use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
@@ -18,11 +18,13 @@
 //! }
 //! ```
 
+mod first_person;
 mod fly_camera;
 mod picture;
 mod plugins;
 mod sky;
 
+pub use first_person::{FirstPerson, FirstPersonPlugin};
 pub use fly_camera::{FlyCamera, FlySystems};
 pub use picture::{PicturePlugin, Pictures};
 pub use plugins::{DevPlugins, has_display};

@@ -3,6 +3,7 @@
 //! | chapter | |
 //! |---|---|
 //! | [`first_world`] | Your first world |
+//! | [`first_person`] | First person: a player who walks |
 //! | [`blocks`] | Blocks |
 //! | [`looks`] | Looks: textures, glass, water and light |
 //! | [`light`] | Light |
@@ -29,6 +30,7 @@ macro_rules! chapters {
 
 chapters! {
     first_world: "first-world.md",
+    first_person: "first-person.md",
     blocks: "blocks.md",
     looks: "looks.md",
     light: "light.md",

@@ -107,8 +107,9 @@ pub mod prelude {
     pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         BlockAccessError, BlockBody, BlockTick, BlockTypes, BodySystems, BodyVelocity, CharacterController,
-        EntityIndex, EntityMoved, Grounded, Intent, Moving, Player, Position, Post, Received, RegionBlocks, RegionInfo,
-        RegionMessage, RegionRandom, RegionResource, RegionTick, Returned, StableId, TimeOfDay, Undeliverable, Viewer,
+        EntityIndex, EntityMoved, Floor, Grounded, Intent, Moving, NewColumn, Player, Position, Post, Received,
+        RegionBlocks, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionTick, Returned, StableId,
+        TimeOfDay, Undeliverable, Viewer,
     };
     pub use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
     pub use crate::view::{

@@ -15,7 +15,7 @@ pub use crate::coordinator::{
     SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode, ViewerLimits,
 };
 pub use app_ext::TerraneAppExt;
-pub use bodies::BodyPlugin;
+pub use bodies::{BodyPlugin, WalkPlugin};
 pub use diagnostics::WorldDiagnosticsPlugin;
 pub use ground::{FallingBlocksPlugin, GrowthPlugin, LiquidsPlugin};
 #[cfg(feature = "metrics")]

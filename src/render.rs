@@ -22,8 +22,12 @@
 //!   the game give. The light of blocks is added, and outshone by [daylight](crate::view::PublishedColumns::daylight).
 //! * A little shade of sides and corners is baked into the colors. Lights, shadows, fog and the sky are up to the game.
 //! * Changes of a frame's columns can be visible in the same frame: meshes are made and shown in `PreUpdate`.
+//! * Blended quads are drawn from far to near, exactly for the first active camera if they are along the axes, and chunks for each
+//!   camera.
+//! * Faces that are not blended reach a fraction of a pixel beyond their edges, so that no gaps of single pixels open between them.
 //! * All chunks share three [`ChunkMaterials`], whose properties the game may change.
 //! * A [`Mirror`](crate::view::Mirror) with a `Transform` is moved smoothly between the ticks of its region, one tick late.
+//! * A [`BlockMesh`] is drawn in the [light of its place](PlaceLight), and so are meshes with a [`LitMaterial`].
 //! * Without `Assets<Mesh>`, as on a server without a renderer, the plugin logs this and does nothing.
 //!
 //! [`FarRenderPlugin`] draws generated columns that are not loaded, from the [`FarView`](crate::view::FarView)s.
@@ -34,17 +38,19 @@
 //! sixteenth of a block; from 2^24 on, blocks can no longer be told apart. A game with a larger world keeps its camera
 //! near [`RenderOrigin`] and moves the origin along.
 
+mod back_to_front;
 mod block_mesh;
 mod block_mesher;
 mod far;
 mod liquid_fog;
+mod lit_material;
 mod looks;
 mod material;
 mod mesher;
 mod mirrors;
 mod neighborhood;
-#[cfg(feature = "picking")]
 mod picking;
+mod place_light;
 mod quad_memory;
 mod quads;
 mod queue;
@@ -54,14 +60,15 @@ pub use block_mesh::BlockMesh;
 pub use block_mesher::{BlockMesher, ChunkPart};
 pub use far::{FarMaterial, FarMesh, FarMeshProgress, FarRenderPlugin, HiddenFarView};
 pub use liquid_fog::InsideLiquid;
+pub use lit_material::{LitExtension, LitMaterial};
 pub use looks::{
     BlockLook, BlockLooks, BlockLooksError, BlockLooksLoader, ChunkLooks, FaceLook, FaceOverlay, LookQuad, QuadSide,
     RenderMode,
 };
 pub use material::{ChunkExtension, ChunkMaterial, ChunkMaterialExtensionPlugin, ChunkMaterials};
 pub use neighborhood::PaddedBlocks;
-#[cfg(feature = "picking")]
 pub use picking::BlockPickingPlugin;
+pub use place_light::PlaceLight;
 
 use crate::simulation::Position;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
@@ -73,11 +80,10 @@ use block_mesher::Meshing;
 use looks::{LooksInUse, collect_looks, update_looks};
 use quad_memory::QuadMemory;
 use std::sync::Arc;
-#[cfg(feature = "dev")]
-pub(crate) use systems::SeenDimension;
+pub use systems::SeenDimension;
 #[cfg(feature = "testing")]
 pub(crate) use systems::count_quads;
-use systems::{ChunkMesher, apply, dispatch, hear, move_meshes, sort_blended, update_materials};
+use systems::{ChunkMesher, apply, dispatch, hear, move_meshes, update_materials};
 
 /// Makes and shows meshes for the published columns. See the [module](self).
 ///
@@ -187,6 +193,8 @@ impl Plugin for ChunkRenderPlugin {
         }
         if app.is_plugin_added::<PbrPlugin>() {
             material::add_shaders(app);
+            lit_material::add(app);
+            back_to_front::add_chunk_order(app);
             app.add_plugins(MaterialPlugin::<ChunkMaterial>::default());
         }
     }
@@ -220,7 +228,15 @@ impl Plugin for ChunkRenderPlugin {
                 (block_mesh::mesh_blocks, mirrors::place_mirrors, mirrors::place_own_bodies)
                     .before(TransformSystems::Propagate),
             )
-            .add_systems(PostUpdate, (sort_blended, liquid_fog::fog_inside_liquids).after(TransformSystems::Propagate))
+            .add_systems(
+                PostUpdate,
+                (
+                    back_to_front::sort_blended,
+                    liquid_fog::fog_inside_liquids,
+                    (place_light::light_places, (block_mesh::relight_blocks, lit_material::tag_lit_meshes)).chain(),
+                )
+                    .after(TransformSystems::Propagate),
+            )
             .add_observer(block_mesh::remove_mesh);
     }
 }

@@ -37,13 +37,16 @@ mod travel;
 mod world;
 
 pub use bodies::character::{CharacterController, Intent};
+pub use bodies::floor::{Floor, FloorOutcome, FloorReached};
 pub use bodies::prediction::Prediction;
 pub use bodies::steering::{Steer, SteeredBody, Steering};
+pub use bodies::walk::{Walk, WalkEnd, WalkEnded};
 pub use bodies::{BlockBody, BodyState, BodySystems, BodyTypes, BodyVelocity, Grounded};
 pub use columns::block_ticks::{BlockTick, BlockTicks};
 pub use columns::blocks::{BlockAccessError, RegionBlocks, RegionColumns};
 pub use columns::column_source::ColumnError;
 pub use columns::column_work::ColumnRestored;
+pub use columns::new_columns::NewColumn;
 pub use columns::notices::{BlockChanged, GroundSettings, RuleLoop};
 pub use columns::random_ticks::RandomTick;
 pub use ground::{BlockDropped, FallingBlock, GroundError, GroundSystems, GrowthRule};
@@ -69,7 +72,7 @@ pub use travel::saved_type::SavedComponent;
 // Used by the coordinator and the plugin.
 pub(crate) use crate::storage::LoadedColumn;
 pub(crate) use assignment::{Assignment, Task};
-pub(crate) use bodies::{move_bodies, steering::receive_steps};
+pub(crate) use bodies::{move_bodies, steering::receive_steps, walk::walk};
 pub(crate) use columns::column_source::{ColumnSource, DepartedColumns, FetchedColumn, SavedChunks};
 pub(crate) use columns::column_work::{Answer, ColumnAnswer, ColumnWork, OrderedWork};
 pub(crate) use columns::light::{LightRules, RegionLight, light_alone};

@@ -20,6 +20,7 @@ mod chunk_sync;
 mod dimension;
 mod expected_plugin;
 mod far_view;
+mod followed_body;
 mod frame;
 mod jobs;
 mod light;
@@ -50,6 +51,8 @@ pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
+#[cfg(feature = "render")]
+pub(crate) use followed_body::FollowedBodies;
 pub use jobs::{ControlJob, JobEnded};
 pub use mirror::{Mirror, MirrorIndex};
 pub(crate) use own_body::{MainTicks, know_own_bodies, move_own_bodies, send_own_steps};

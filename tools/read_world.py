@@ -23,15 +23,16 @@ KINDS |= {"g": lambda r: f"{r.fixed('<Q')[0]:016x}"}
 KINDS |= {"d": lambda r: f"{r.varint()}.{r.varint(32):09}s", "N": lambda r: r.fixed(">Q")[0], "W": lambda r: r.fixed(">I")[0]}
 KINDS |= {"B": lambda r: r.raw(1)[0], "C": lambda r: r.field("N") - SIGN, "M": lambda r: r.morton(), "U": lambda r: r.raw(16)}
 KINDS |= {"P": lambda r: r.raw(r.field("W")).decode("utf-8"), "T": lambda r: r.raw(len(r.data) - r.at).decode("utf-8")}
-# Several fields. 1 block, 2 position in it, 3 viewer, 4 component, 5 place, 6 child, 7, 8 types, 9 tick, x column, z loss, e waiting.
+# Several fields. 1 block, 2 position in it, 3 viewer, 4 component, 5 place, 6 child, 7, 8 types, 9 tick, x column, z loss, e waiting, r heights.
 GROUPS = {"1": "iii", "2": "fff", "3": "www", "4": "ty", "5": "u12", "6": "?w?y?5?3*4", "7": "t*u", "8": "tw?w", "9": "hwu"}
-GROUPS |= {"x": "ii", "z": "?xt", "e": "wu"}
+GROUPS |= {"x": "ii", "z": "?xt", "e": "wu", "r": "*xy"}
 # A ? before a letter is an option, a * a list. The letter a is an area, the only choice with fields.
 RECORDS = {"header": "wuu", "play time": "d", "last dimension": "u", "dimension": "utwu", "heat": "u?e"}
-RECORDS |= {"import": "y1wbuwtbuuuuuuuuuuu*zu", "seed": "u"}
+RECORDS |= {"import": "y1wbuwtbuuuuuuuuuuu*zu", "seed": "u", "heights": "ii"}
 IN_ENVELOPES = {"ticks": "*t*9", "pregeneration": "aviibd", "stored": None, "object": None, "clock": "d", "days": "g"}
-KEYS = {"sparse": "N", "removal": "N", "stored": "NCC", "summary": "NCC", "ticks": "NCCC", "place": "NCCU", "viewer": "NU"}
-KEYS |= {"pregeneration": "NN", "heat": "NM", "cooling": "BNNM", "import": "NW", "dimension": "T", "player": "PU", "clock": "N", "days": "N", "seed": "N"}
+IN_ENVELOPES |= {"history": "y*r"}
+KEYS = {"sparse": "N", "removal": "N", "stored": "NCC", "history": "NCC", "summary": "NCC", "ticks": "NCCC", "place": "NCCU", "viewer": "NU"}
+KEYS |= {"pregeneration": "NN", "heat": "NM", "cooling": "BNNM", "import": "NW", "dimension": "T", "player": "PU", "clock": "N", "days": "N", "seed": "N", "heights": "N"}
 KEYS |= dict.fromkeys(["header", "play time", "last dimension", "adopted", "object", "damaged"], "")
 
 

@@ -26,7 +26,7 @@ pub fn spawn_camera(mut commands: Commands, dimensions: Res<Dimensions>) {
 
 /// Flies slowly around the arena.
 pub fn circle(time: Res<Time>, mut camera: Single<&mut Transform, With<Camera3d>>) {
-    **camera = place(time.elapsed_secs() * SPEED * TAU);
+    **camera = place(time.elapsed_secs_wrapped() * SPEED * TAU);
 }
 
 /// The body of a bot. It fits through the arches.

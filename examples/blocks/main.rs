@@ -88,7 +88,7 @@ fn choose(
 }
 
 fn turn_item(time: Res<Time>, mut item: Single<&mut Transform, With<Item>>) {
-    item.rotation = Quat::from_rotation_y(time.elapsed_secs());
+    item.rotation = Quat::from_rotation_y(time.elapsed_secs_wrapped());
 }
 
 /// A picture of each view, once the garden is there.

@@ -37,7 +37,7 @@ struct Figures {
     meshes: usize,
     columns_seen: usize,
     far_meshes: usize,
-    seconds: f32,
+    seconds: f64,
 }
 
 impl Sight<'_, '_> {
@@ -47,7 +47,7 @@ impl Sight<'_, '_> {
             meshes: self.near.meshes,
             columns_seen: self.far_columns.len(*self.camera),
             far_meshes: self.far.meshes,
-            seconds: self.time.elapsed_secs(),
+            seconds: self.time.elapsed_secs_f64(),
         }
     }
 }

@@ -3,7 +3,6 @@
 use crate::game::bag::{BLOCKS, Bag, Chosen, Items};
 use crate::game::chests::{self, OpenChest};
 use crate::game::{hand::Aim, land, sheep::Sheep};
-use bevy::window::{CursorGrabMode, CursorOptions, PrimaryWindow};
 use bevy_egui::{EguiContexts, EguiPrimaryContextPass, egui};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::BlockMesh;
@@ -16,7 +15,7 @@ mod outline;
 
 pub fn build(app: &mut App) {
     app.add_plugins(bodies::PartsPlugin(sheep_body))
-        .add_systems(Update, (outline, show_falling_blocks, hold_cursor))
+        .add_systems(Update, (outline, show_falling_blocks, turn_sheep))
         .add_systems(EguiPrimaryContextPass, (show_bar, show_chest));
 }
 
@@ -45,17 +44,10 @@ fn show_falling_blocks(
     }
 }
 
-/// A click into the window holds the cursor; Esc and an open chest let it go.
-fn hold_cursor(
-    (mouse, keys): (Res<ButtonInput<MouseButton>>, Res<ButtonInput<KeyCode>>),
-    chest: Res<OpenChest>,
-    mut cursor: Query<&mut CursorOptions, With<PrimaryWindow>>,
-) {
-    let Ok(mut cursor) = cursor.single_mut() else { return };
-    if keys.just_pressed(KeyCode::Escape) || chest.0.is_some() {
-        (cursor.grab_mode, cursor.visible) = (CursorGrabMode::None, true);
-    } else if mouse.just_pressed(MouseButton::Left) || chest.is_changed() {
-        (cursor.grab_mode, cursor.visible) = (CursorGrabMode::Locked, false);
+/// Sheep look where they walk.
+fn turn_sheep(mut sheep: Query<(&Intent, &mut Transform), (With<Sheep>, Changed<Intent>)>) {
+    for (intent, mut transform) in &mut sheep {
+        transform.rotation = Quat::from_rotation_y(intent.look.x);
     }
 }
 

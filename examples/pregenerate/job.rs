@@ -35,7 +35,7 @@ pub fn run(arguments: &Arguments) -> Result<Summary, String> {
     }
     app.world_mut().spawn(dimension);
     if let Some(area) = arguments.area() {
-        let dimension = app.world().resource::<Dimensions>().id(&arguments.dimension);
+        let dimension = app.dimension_id(&arguments.dimension);
         app.world_mut().spawn(Pregeneration { dimension, area });
     }
     app.insert_resource(record.clone())

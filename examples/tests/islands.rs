@@ -6,6 +6,7 @@ mod game;
 
 use bevy::input::InputSystems;
 use bevy::input::mouse::AccumulatedMouseMotion;
+use bevy_terrane::dev::FirstPersonPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig};
 use bevy_terrane::testing;
@@ -25,7 +26,7 @@ impl Play {
             ..TerranePlugin::stored_in(StorageConfig::Custom(disk))
         };
         let mut app = App::new();
-        app.add_plugins((MinimalPlugins, plugin));
+        app.add_plugins((MinimalPlugins, plugin, FirstPersonPlugin));
         app.init_resource::<ButtonInput<KeyCode>>()
             .init_resource::<ButtonInput<MouseButton>>()
             .init_resource::<AccumulatedMouseMotion>()

@@ -95,14 +95,18 @@ fn the_other_steps_of_the_guide_are_drawn() {
 }
 
 /// The color of a picture at a place, in sRGB.
+/// The mean color of the 9 x 9 pixels around a place, since textures are turned at random.
 fn color(folder: &Path, example: &str, picture: &str, [x, y]: [usize; 2]) -> [u8; 3] {
     let file = fs::File::open(folder.join(format!("target/examples/{example}/{picture}.png"))).unwrap();
     let mut reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();
     let mut bytes = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut bytes).unwrap();
-    let channels = info.color_type.samples();
-    let pixel = &bytes[y * info.line_size + x * channels..][..3];
-    [pixel[0], pixel[1], pixel[2]]
+    let pixels = (y - 4..=y + 4).flat_map(|y| (x - 4..=x + 4).map(move |x| (x, y)));
+    let starts: Vec<_> = pixels.map(|(x, y)| y * info.line_size + x * info.color_type.samples()).collect();
+    [0, 1, 2].map(|channel| {
+        let sum: usize = starts.iter().map(|start| usize::from(bytes[start + channel])).sum();
+        (sum / starts.len()) as u8
+    })
 }
 
 /// Promise, looks: Opaque, cut-out and blended blocks are drawn with their textures: sky is seen through glass, sand through water, and
@@ -131,7 +135,7 @@ fn the_garden_shows_every_render_mode() {
 }
 
 /// Promise, light: Chunks are drawn with the light of the sky and of blocks: a torch lights the ground at night, a cave is dark away from
-/// its torches and below its roof, and sunlight falls through a shaft and through water.
+/// its torches and below its roof, and sunlight falls through a shaft and through water. A single block has the light of its place.
 #[test]
 fn the_cave_shows_light_of_the_sky_and_of_blocks() {
     let folder = tempfile::tempdir().unwrap();
@@ -149,6 +153,9 @@ fn the_cave_shows_light_of_the_sky_and_of_blocks() {
         let [bright, dark] = [bright, dark].map(|place| brightness(picture, place));
         assert!(bright > 2 * dark, "{picture}: {bright} and {dark}");
     }
+    // The same block of snow in the sun, and in a hole without light.
+    let [sun, hole] = ["snow_in_the_sun", "snow_in_a_hole"].map(|picture| brightness(picture, [640, 360]));
+    assert!(sun > 450 && hole < 60, "{sun} and {hole}");
     // Mobs that spawn in the dark.
     assert!(text.contains("12 slimes, 0 of them in the light"), "{text}");
 }

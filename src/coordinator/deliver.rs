@@ -9,6 +9,7 @@ use super::publish::Publisher;
 use super::saving::save::Saves;
 use super::streaming::failed_columns::{FailedColumn, OUTAGE_PAUSE};
 use super::streaming::orders::Orders;
+use super::travel::letters::Directory;
 use crate::chunk::{Column, ColumnSummary};
 use crate::coordinator::config::Settings;
 use crate::coordinator::threads::ready::ColumnsReady;
@@ -28,6 +29,7 @@ pub fn deliver(
     mut inbound: ResMut<Inbound>,
     mut dimensions: ResMut<Dimensions>,
     mut orders: ResMut<Orders>,
+    mut directory: ResMut<Directory>,
     mut saves: ResMut<Saves>,
     mut publisher: ResMut<Publisher>,
 ) {
@@ -41,12 +43,13 @@ pub fn deliver(
         let Some(dimension) = dimension else { continue };
         for (column, result) in columns {
             match result {
-                Ok(ready) => dimension.deliver_ready(claim, ready, generated, saves, publisher),
+                Ok(ready) => dimension.deliver_ready(claim, ready, generated, &directory, saves, publisher),
                 Err(error) if generated => dimension.generation_failed(claim, column, error, publisher),
                 Err(error) => dimension.loading_failed(claim, column, error, publisher),
             }
         }
     }
+    directory.forget_gone(orders.claims.keys().next().copied());
 }
 
 /// Reports damaged chunks that were generated again, also those that a region made within a tick.
@@ -81,10 +84,11 @@ impl Dimension {
         claim: u64,
         ready: FetchedColumn,
         generated: bool,
+        directory: &Directory,
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) {
-        let FetchedColumn { loaded, made, left_out } = ready;
+        let FetchedColumn { mut loaded, made, left_out, extended } = ready;
         self.outages = 0;
         let column = loaded.column.pos();
         if !self.is_own(column) {
@@ -108,6 +112,8 @@ impl Dimension {
             // The region has blocks of it already, and takes only its other parts.
             Some(_) => {
                 let new = self.new_slabs(&loaded.column);
+                // Its systems may have seen entities there, which have gone on since the column was read.
+                loaded.entities.retain(|record| !directory.has_seen(record.id, claim));
                 self.deliver(loaded);
                 self.leave_out(column, &left_out);
                 if let Some(new) = new {
@@ -118,9 +124,10 @@ impl Dimension {
             // The answer to an older claim may be outdated.
             None => return,
         }
+        self.save_extended(&mut saves.pending, &loaded.column, &extended);
         if !self.is_held(column) {
             self.forget(column, publisher);
-            if generated {
+            if generated || !extended.is_empty() {
                 self.departed().keep(loaded, saves.stored_with());
             }
             return;
@@ -158,9 +165,10 @@ impl Dimension {
 
     /// Takes a column that systems of a region loaded or generated within its tick. Its entities follow.
     pub fn take_fetched(&mut self, fetched: FetchedColumn, saves: &mut Saves, publisher: &mut Publisher) {
-        let FetchedColumn { loaded, made, .. } = fetched;
+        let FetchedColumn { loaded, made, extended, .. } = fetched;
         let mut blocks = loaded.column;
         let column = blocks.pos();
+        self.save_extended(&mut saves.pending, &blocks, &extended);
         self.record_delivered(&blocks, &made, !made.is_empty(), self.is_sparse(), saves, publisher);
         self.end_waiting(column);
         let new = self.new_slabs(&blocks);
@@ -302,7 +310,21 @@ impl Dimension {
             self.stored.mark_completed(column.pos());
             let tile = column.pos().tile();
             pending.tiles.insert((self.id, tile), self.stored.tile(tile));
+            self.begin_history(column.pos(), pending);
         }
+    }
+
+    /// Adds the new part of a stored column to the pending save: the chunks at these block heights, unless they are known already.
+    fn save_extended(&mut self, pending: &mut SaveBatch, column: &Column, extended: &HeightSet) {
+        if self.missing(column.pos()).intersection(extended).is_empty() {
+            return;
+        }
+        let is_extended = |y: i64| !extended.intersection(&HeightSet::from(y << 4..(y + 1) << 4)).is_empty();
+        let chunks = column.chunks().filter(|(y, _)| is_extended(*y));
+        pending.chunks.extend(chunks.map(|(y, chunk)| ((self.id, column.pos().chunk(y)), chunk.clone())));
+        pending.summaries.insert((self.id, column.pos()), Arc::new(ColumnSummary::new(column)));
+        self.edited.push(column.pos());
+        self.note_extended(column.pos(), extended, pending);
     }
 
     /// Notes that a new column is stored, and lets its tickets have it.

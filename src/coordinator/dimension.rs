@@ -2,6 +2,7 @@
 
 pub(super) mod column_state;
 mod columns;
+mod history;
 mod inboxes;
 pub(super) mod opening;
 pub(super) mod spec;
@@ -30,6 +31,7 @@ use crate::work::Stop;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use column_state::Columns;
+use history::History;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -90,9 +92,21 @@ impl Dimensions {
 
     /// Adds the clocks and the times of day of all dimensions to a save.
     pub fn save_clocks(&self, batch: &mut SaveBatch) {
-        for (id, Dimension { time, .. }) in &self.open {
-            batch.clocks.insert(*id, time.now);
-            batch.days.extend(time.days().map(|days| (*id, days)));
+        self.open.values().for_each(|dimension| dimension.save_clock(batch));
+    }
+
+    /// Adds the first heights of dimensions that are not stored yet to a save.
+    pub fn save_heights(&self, batch: &mut SaveBatch) {
+        let unsaved = self.open.values().filter(|open| open.history.has_unsaved_heights);
+        batch.heights.extend(unsaved.map(|open| (open.id, open.ground.first_heights.clone())));
+    }
+
+    /// Notes the first heights that a commit has stored.
+    pub fn note_saved_heights(&mut self, batch: &SaveBatch) {
+        for id in batch.heights.keys() {
+            if let Some(dimension) = self.open.get_mut(id) {
+                dimension.history.has_unsaved_heights = false;
+            }
         }
     }
 
@@ -114,6 +128,8 @@ pub struct Dimension {
     /// Columns in the store, including the pending save. Columns that are being generated are claimed; failed columns too, until
     /// they are tried again.
     pub stored: DistanceGraph,
+    /// Which stored columns are new, and for which heights they were generated, including the pending save.
+    pub history: History,
     /// Columns whose wanted slabs may have changed, if it is sparse.
     pub revised: BTreeSet<ColumnPos>,
     pub generation: GenerationState,
@@ -195,6 +211,12 @@ pub struct Closing {
 }
 
 impl Dimension {
+    /// Adds the clock and the time of day to a save.
+    pub fn save_clock(&self, batch: &mut SaveBatch) {
+        batch.clocks.insert(self.id, self.time.now);
+        batch.days.extend(self.time.days().map(|days| (self.id, days)));
+    }
+
     /// Opens a dimension from the store.
     pub fn open(
         spec: DimensionSpec,
@@ -233,17 +255,28 @@ impl Dimension {
             let Some(stored) = stored_graph(store, id).map_err(read)? else { return Ok(Opening::Lost(id)) };
             (stored, store.viewers(id).map_err(read)?, store.pregenerations(id).map_err(read)?)
         };
+        let mut history = History::stored(store, id).map_err(read)?;
+        let first_heights = match is_sparse {
+            true => spec.heights.clone(),
+            false => history.first_heights(store, id, &spec.heights).map_err(read)?,
+        };
+        if first_heights != spec.heights {
+            info!(
+                "columns of {name:?} were generated for {first_heights:?} at first; the rest is generated when they load"
+            );
+        }
         let clock = undamaged(store.clock(id)).map_err(read)?.unwrap_or_default();
         let stored_days = undamaged(store.days(id)).map_err(read)?.filter(|days| days.is_finite());
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let light = LightRules::new(blocks, config.light);
         let (regenerates_damaged, open_plots) = (config.saving.regenerate_damaged, plots.as_ref().map(|_| default()));
+        let whole = ColumnSource { first_heights, floor: spec.floor, ..whole };
         let ground = ColumnSource { is_sparse, light, regenerates_damaged, open_plots, ..whole };
         let mut time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         time.set_time_of_day(spec.time_of_day.map(|time| TimeOfDay { days: stored_days.unwrap_or(time.days), ..time }));
         let new = Self::new(spec, regionizer, ground, config, store.clone());
-        let dimension = Self { stored, stored_jobs, time, stored_days, plots, ..new };
+        let dimension = Self { stored, history, stored_jobs, time, stored_days, plots, ..new };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -263,6 +296,7 @@ impl Dimension {
             shared: SharedWorlds::default(),
             resident: DistanceGraph::new(),
             stored: DistanceGraph::new(),
+            history: History::default(),
             revised: BTreeSet::new(),
             generation: GenerationState::new(spec.generation.unwrap_or(config.generation)),
             left_failures: Vec::new(),

@@ -252,12 +252,13 @@ events! {
         /// The number of the request.
         request: u64,
     }
-    /// The store could not write, which loses nothing because it tries again; or a region halted before it could be saved,
-    /// which fails every pending `SaveWorld`.
+    /// The store could not write, which loses nothing because it tries again; or a region halted before it could be saved, or
+    /// another server has ended this one, which fails every pending `SaveWorld`.
     SaveFailed {
         /// The reason.
         error: SaveError,
-        /// The numbers of the failed requests, which get no `WorldSaved`. Empty if the store tries again.
+        /// The numbers of the failed requests, which get no `WorldSaved`. Empty if the store tries again, or if
+        /// there were none.
         requests: Vec<u64>,
     }
     /// Everything that was unsaved when the [`BackupWorld`](super::BackupWorld) of this number was sent is in a backup.

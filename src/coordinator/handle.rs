@@ -20,10 +20,13 @@ pub struct CoordinatorHandle {
 }
 
 enum Home {
-    Thread(JoinHandle<()>),
+    /// Its thread ends with `true` if everything was saved.
+    Thread(JoinHandle<bool>),
     /// In lockstep. Boxed because a `SubApp` is large.
     Inline(Box<SyncCell<SubApp>>),
-    Ended,
+    Ended {
+        is_saved: bool,
+    },
 }
 
 impl CoordinatorHandle {
@@ -34,7 +37,7 @@ impl CoordinatorHandle {
         }
         let thread = std::thread::Builder::new().name("terrane coordinator".to_owned()).spawn(move || {
             run(&mut app);
-            shutdown::shut_down(app.world_mut());
+            shutdown::shut_down(app.world_mut())
         })?;
         Ok(Self { home: Home::Thread(thread), link })
     }
@@ -48,16 +51,24 @@ impl CoordinatorHandle {
 
     /// Saves everything and ends the coordinator. Returns when it is done; a second call does nothing.
     pub fn shut_down(&mut self) {
-        match mem::replace(&mut self.home, Home::Ended) {
+        let is_saved = match mem::replace(&mut self.home, Home::Ended { is_saved: false }) {
             Home::Thread(thread) => {
                 self.link.notifier.send(Event::Shutdown);
-                if thread.join().is_err() && !std::thread::panicking() {
+                let ended = thread.join();
+                if ended.is_err() && !std::thread::panicking() {
                     error!("the coordinator panicked; unsaved changes are lost");
                 }
+                ended.unwrap_or(false)
             }
             Home::Inline(mut app) => shutdown::shut_down(app.get().world_mut()),
-            Home::Ended => {}
-        }
+            Home::Ended { is_saved } => is_saved,
+        };
+        self.home = Home::Ended { is_saved };
+    }
+
+    /// Returns `true` if the coordinator has ended and has saved everything.
+    pub fn has_saved_everything(&self) -> bool {
+        matches!(self.home, Home::Ended { is_saved: true })
     }
 }
 

@@ -292,12 +292,15 @@ impl JobBook {
         note_edits(world, self.entries.values_mut().filter_map(Entry::listener));
         for (id, entry) in &mut self.entries {
             // Paused jobs too: the dimension may be another one when the job resumes.
-            entry.listener().into_iter().for_each(|listener| listener.move_on(*id, world));
-            if let Work::Sweep(sweep) = &mut entry.work
-                && let Some((id, _)) = sweep.place
-                && let Some(dimension) = world.dimensions.open.get_mut(&id).filter(|open| !open.is_closing())
-            {
-                sweep.settle(dimension, &mut world.publisher);
+            match &mut entry.work {
+                Work::FarView(listener) => listener.move_on(*id, world),
+                Work::Transfer(transfer) => transfer.phase.renew_places(&mut world.saves),
+                Work::Sweep(sweep) => {
+                    let open = sweep.place.and_then(|(id, _)| world.dimensions.open.get_mut(&id));
+                    if let Some(dimension) = open.filter(|open| !open.is_closing()) {
+                        sweep.settle(dimension, &mut world.publisher);
+                    }
+                }
             }
         }
     }

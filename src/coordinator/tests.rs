@@ -13,7 +13,7 @@ use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::Void;
 use crate::region::RegionPart;
-use crate::simulation::{MirrorUpdate, Position, RegionComponents, RegionTemplate, ViewerRadii};
+use crate::simulation::{Floor, MirrorUpdate, Position, RegionComponents, RegionTemplate, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StorageConfig, WorldStore};
 use bevy::prelude::*;
@@ -58,6 +58,7 @@ impl Unwatched {
             entity: DIMENSION,
             name: "air".to_owned(),
             heights: 0..64,
+            floor: Floor::default(),
             generator: Arc::new(Void),
             clock: None,
             time_of_day: None,

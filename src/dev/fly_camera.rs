@@ -1,5 +1,6 @@
 //! A flying camera.
 
+use super::first_person::Eyes;
 use bevy::input::mouse::AccumulatedMouseMotion;
 use bevy::light::NotShadowCaster;
 use bevy::prelude::*;
@@ -33,7 +34,7 @@ pub struct FlySystems;
 /// Two small bars in front of each new camera.
 pub(super) fn add_crosshair(
     mut commands: Commands,
-    new: Query<Entity, Added<FlyCamera>>,
+    new: Query<Entity, Or<(Added<FlyCamera>, Added<Eyes>)>>,
     mut meshes: ResMut<Assets<Mesh>>,
     mut materials: ResMut<Assets<StandardMaterial>>,
 ) {

@@ -1,6 +1,6 @@
 //! Pictures without a window.
 
-use bevy::camera::RenderTarget;
+use bevy::camera::{CameraUpdateSystems, RenderTarget};
 use bevy::prelude::*;
 use bevy::render::render_resource::TextureFormat;
 use bevy::render::view::screenshot::{Screenshot, ScreenshotCaptured};
@@ -13,10 +13,13 @@ use std::time::{Duration, Instant};
 const WARM_UP: u32 = 3;
 /// The time limit of a picture.
 const PATIENCE: Duration = Duration::from_secs(180);
+/// The time without a camera after which the log says so.
+const WITHOUT_CAMERA: Duration = Duration::from_secs(5);
 
-/// Lets the app's only 3D camera draw into an image instead of a window, and saves [`Pictures`] of it as PNG files.
+/// Lets the app's 3D cameras draw into an image instead of the window, and saves [`Pictures`] of it as PNG files.
 ///
-/// Frames are drawn only while a picture is taken. If no picture can be taken within three minutes, the app ends with an error.
+/// A picture waits for a camera, which may be spawned at any time. Frames are drawn only while a picture is taken. If no picture can be
+/// taken within three minutes, the app ends with an error that says why.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PicturePlugin {
     /// The folder of the pictures; created if missing.
@@ -37,12 +40,11 @@ impl Plugin for PicturePlugin {
     fn build(&self, app: &mut App) {
         let Self { size, shows_land, .. } = *self;
         let folder = self.folder.clone();
-        let pictures = Pictures { folder, size, shows_land, wanted: None, taken: Vec::new() };
-        // The camera exists after `Startup`.
+        let pictures = Pictures { folder, size, shows_land, canvas: None, wanted: None, taken: Vec::new() };
         app.register_type::<Pictures>()
             .insert_resource(pictures)
-            .add_systems(PostStartup, prepare)
-            .add_systems(Update, draw);
+            .add_systems(Update, draw)
+            .add_systems(PostUpdate, redirect.before(CameraUpdateSystems));
     }
 }
 
@@ -54,6 +56,8 @@ pub struct Pictures {
     folder: PathBuf,
     size: UVec2,
     shows_land: bool,
+    /// What the cameras draw into; `None` before the first camera is there.
+    canvas: Option<Handle<Image>>,
     #[reflect(ignore)]
     wanted: Option<Wanted>,
     /// The pictures in the order in which they were taken.
@@ -65,18 +69,16 @@ struct Wanted {
     path: PathBuf,
     since: Instant,
     frames: u32,
-    /// The position of the camera.
-    place: Transform,
 }
 
 impl Pictures {
-    /// Requests a picture of this name from the camera's current position. Returns `true` once it is saved.
+    /// Requests a picture of this name from the cameras' current positions. Returns `true` once it is saved.
     pub fn take(&mut self, name: &str) -> bool {
         let path = self.folder.join(format!("{name}.png"));
         if self.taken.contains(&path) {
             return true;
         }
-        let wanted = || Wanted { path, since: Instant::now(), frames: 0, place: default() };
+        let wanted = || Wanted { path, since: Instant::now(), frames: 0 };
         self.wanted.get_or_insert_with(wanted);
         false
     }
@@ -99,21 +101,28 @@ impl Pictures {
     }
 }
 
-#[derive(Resource)]
-struct Canvas(Handle<Image>);
+/// A camera that draws into the picture.
+#[derive(Component, Default)]
+struct OnCanvas {
+    /// Its place, while it looks at the sky.
+    place: Option<Transform>,
+}
 
-/// Redirects the camera to an image, and turns it off until a picture is requested.
-fn prepare(
+/// Redirects new cameras to an image, and turns them off until a picture is requested.
+fn redirect(
     mut commands: Commands,
     mut images: ResMut<Assets<Image>>,
-    pictures: Res<Pictures>,
-    mut camera: Single<(Entity, &mut Camera), With<Camera3d>>,
+    mut pictures: ResMut<Pictures>,
+    mut new: Query<(Entity, &mut Camera, &RenderTarget), (With<Camera3d>, Without<OnCanvas>)>,
 ) {
-    let UVec2 { x, y } = pictures.size;
-    let canvas = images.add(Image::new_target_texture(x, y, TextureFormat::Rgba8UnormSrgb, None));
-    camera.1.is_active = false;
-    commands.entity(camera.0).insert(RenderTarget::from(canvas.clone()));
-    commands.insert_resource(Canvas(canvas));
+    let to_window = new.iter_mut().filter(|(_, camera, to)| camera.is_active && matches!(to, RenderTarget::Window(_)));
+    for (entity, mut camera, _) in to_window {
+        let UVec2 { x, y } = pictures.size;
+        let image = || images.add(Image::new_target_texture(x, y, TextureFormat::Rgba8UnormSrgb, None));
+        let canvas = pictures.canvas.get_or_insert_with(image).clone();
+        camera.is_active = false;
+        commands.entity(entity).insert((OnCanvas::default(), RenderTarget::from(canvas)));
+    }
 }
 
 /// Draws only the frames needed for a picture, and only the sky before that: without a graphics card, a frame takes
@@ -121,29 +130,41 @@ fn prepare(
 fn draw(
     mut commands: Commands,
     mut pictures: ResMut<Pictures>,
-    camera: Single<(&mut Camera, &mut Transform), With<Camera3d>>,
-    canvas: Res<Canvas>,
+    mut cameras: Query<(&mut Camera, &mut Transform, &mut OnCanvas)>,
     mut exit: MessageWriter<AppExit>,
 ) {
-    let (mut camera, mut transform) = camera.into_inner();
-    camera.is_active = pictures.wanted.as_ref().is_some_and(|wanted| wanted.frames <= WARM_UP);
-    let Some(wanted) = &mut pictures.wanted else { return };
-    match wanted.frames {
-        0 => {
-            wanted.place = *transform;
-            transform.look_to(Vec3::Y, Vec3::Z);
-        }
-        WARM_UP => {
-            *transform = wanted.place;
-            commands.spawn(Screenshot::image(canvas.0.clone())).observe(keep);
-        }
-        _ => {}
+    let Pictures { canvas, wanted, .. } = &mut *pictures;
+    let is_drawn = wanted.as_ref().is_some_and(|wanted| wanted.frames <= WARM_UP);
+    for (mut camera, ..) in &mut cameras {
+        camera.is_active = is_drawn;
     }
-    wanted.frames += 1;
+    let Some(wanted) = wanted else { return };
+    let canvas = canvas.as_ref().filter(|_| !cameras.is_empty());
     if wanted.since.elapsed() > PATIENCE {
-        error!("no picture could be taken: the graphics adapter draws nothing");
+        let reason = if canvas.is_some() { "the graphics adapter draws nothing" } else { "no entity has a Camera3d" };
+        error!("the picture {} could not be taken: {reason}", wanted.path.display());
         exit.write(AppExit::error());
     }
+    let Some(canvas) = canvas else {
+        if wanted.since.elapsed() > WITHOUT_CAMERA {
+            warn_once!("the picture {} waits for a camera: spawn an entity with a Camera3d", wanted.path.display());
+        }
+        return;
+    };
+    for (_, mut transform, mut camera) in &mut cameras {
+        match wanted.frames {
+            0 => {
+                camera.place = Some(*transform);
+                transform.look_to(Vec3::Y, Vec3::Z);
+            }
+            WARM_UP => *transform = camera.place.take().unwrap_or(*transform),
+            _ => {}
+        }
+    }
+    if wanted.frames == WARM_UP {
+        commands.spawn(Screenshot::image(canvas.clone())).observe(keep);
+    }
+    wanted.frames += 1;
 }
 
 fn keep(captured: On<ScreenshotCaptured>, mut pictures: ResMut<Pictures>, mut exit: MessageWriter<AppExit>) {
@@ -162,5 +183,33 @@ fn keep(captured: On<ScreenshotCaptured>, mut pictures: ResMut<Pictures>, mut ex
             error!("cannot write {}: {error}", wanted.path.display());
             exit.write(AppExit::error());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Promise, commands: A picture waits for a camera that is spawned later.
+    #[test]
+    fn a_picture_waits_for_a_camera() {
+        let mut app = App::new();
+        app.add_plugins((MinimalPlugins, AssetPlugin::default(), PicturePlugin::default())).init_asset::<Image>();
+        let ask = |app: &mut App| {
+            assert!(!app.world_mut().resource_mut::<Pictures>().take("later"));
+            app.update();
+        };
+        let screenshots = |app: &mut App| app.world_mut().query::<&Screenshot>().iter(app.world()).count();
+        (0..10).for_each(|_| ask(&mut app));
+        assert_eq!((screenshots(&mut app), app.should_exit()), (0, None));
+
+        let place = Transform::from_xyz(1.0, 2.0, 3.0);
+        let camera = app.world_mut().spawn((Camera3d::default(), place)).id();
+        (0..2 + WARM_UP).for_each(|_| ask(&mut app));
+        assert_eq!(screenshots(&mut app), 1);
+        let camera = app.world().entity(camera);
+        assert!(matches!(camera.get::<RenderTarget>(), Some(RenderTarget::Image(_))), "it draws into the picture");
+        assert_eq!(camera.get::<Transform>(), Some(&place), "it is back where it was");
+        assert!(camera.get::<Camera>().unwrap().is_active);
     }
 }

@@ -1,9 +1,9 @@
 //! Bevy's plugins, for a window or for a machine without a display.
 
 use super::fly_camera::{add_crosshair, fly};
-use super::{FlyCamera, FlySystems, PicturePlugin, Pictures};
+use super::{FirstPerson, FirstPersonPlugin, FlyCamera, FlySystems, PicturePlugin, Pictures};
 use crate::render::{ChunkMeshProgress, FarMeshProgress};
-use crate::view::{DimensionFailed, WorldStatistics};
+use crate::view::{DimensionFailed, OwnBody, WorldStatistics};
 use bevy::app::{PluginGroupBuilder, ScheduleRunnerPlugin};
 use bevy::asset::AssetPlugin;
 use bevy::asset::io::file::FileAssetReader;
@@ -26,10 +26,11 @@ const LOG_FILTER: &str = "info,bevy_app=warn,bevy_diagnostic=warn,bevy_egui=erro
 /// The number of frames without a change after which the picture is taken.
 const CALM_FRAMES: u32 = 20;
 
-/// Bevy's `DefaultPlugins` for a program in development, and a system that moves [`FlyCamera`](super::FlyCamera)s.
+/// Bevy's `DefaultPlugins` for a program in development, with the systems that move [`FlyCamera`](super::FlyCamera)s and
+/// [`FirstPerson`](super::FirstPerson)s.
 ///
 /// With a display the program has a window. Otherwise, or with [`headless`](Self::headless), it draws into an image: once
-/// all land around the viewers is loaded and has meshes, it saves a picture and ends.
+/// a camera is there and all land around the viewers is loaded and has meshes, it saves a picture and ends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DevPlugins {
     /// The name of the program: the title of the window, and the name of the picture.
@@ -43,7 +44,7 @@ pub struct DevPlugins {
     pub pictures: Option<PathBuf>,
     /// The messages that are logged; see `LogPlugin::filter`.
     pub log_filter: String,
-    /// `true`, the default, if a window marks the middle of the view of a [`FlyCamera`], where a game aims.
+    /// `true`, the default, if a window marks the middle of the view of a [`FlyCamera`] or a [`FirstPerson`], where a game aims.
     pub crosshair: bool,
 }
 
@@ -102,7 +103,8 @@ impl DevPlugins {
         let pictures = self.pictures.clone().unwrap_or_default();
         format!(
             "{}: a program made with bevy_terrane\n\n\
-             W A S D fly, Space and Shift move up and down, Ctrl is faster, the right mouse button turns the view.\n\n\
+             W A S D fly or walk, Space and Shift move up and down or jump and sneak, Ctrl is faster.\n\
+             The right mouse button turns a flying view. A click holds the mouse of a player, and Esc frees it.\n\n\
              --headless   open no window: save a picture in {}, and end\n\
              --seconds N  end after N seconds at the latest\n\
              --help       print this\n",
@@ -154,7 +156,9 @@ struct DevPlugin(DevPlugins);
 impl Plugin for DevPlugin {
     fn build(&self, app: &mut App) {
         let DevPlugins { name, headless, run_for, pictures, crosshair, .. } = self.0.clone();
-        app.register_type::<FlyCamera>().add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
+        app.add_plugins(FirstPersonPlugin)
+            .register_type::<FlyCamera>()
+            .add_systems(Update, (fly.in_set(FlySystems), end_without_a_dimension));
         if crosshair && !headless {
             app.add_systems(Update, add_crosshair);
         }
@@ -186,6 +190,8 @@ fn end_without_a_dimension(mut failed: MessageReader<DimensionFailed>, mut exit:
 fn take_one(name: String, run_for: Option<Duration>) -> impl System<In = (), Out = ()> {
     let mut calm_frames = 0;
     let take = move |time: Res<Time<Real>>,
+                     cameras: Query<(), With<Camera3d>>,
+                     (bodies, arriving): (Query<&OwnBody>, Query<(), (With<FirstPerson>, Without<OwnBody>)>),
                      world: Option<Res<WorldStatistics>>,
                      near: Option<Res<ChunkMeshProgress>>,
                      far: Option<Res<FarMeshProgress>>,
@@ -193,7 +199,8 @@ fn take_one(name: String, run_for: Option<Duration>) -> impl System<In = (), Out
                      mut exit: MessageWriter<AppExit>| {
         let is_loaded = world.is_none_or(|world| world.columns > 0 && world.remaining == 0);
         let is_drawn = near.is_none_or(|near| near.is_done() && near.meshes > 0) && far.is_none_or(|far| far.is_done());
-        calm_frames = if is_loaded && is_drawn { calm_frames + 1 } else { 0 };
+        let is_there = arriving.is_empty() && bodies.iter().all(|own| own.state().is_some());
+        calm_frames = if is_loaded && is_drawn && is_there && !cameras.is_empty() { calm_frames + 1 } else { 0 };
         let is_over = run_for.is_some_and(|limit| time.elapsed() >= limit);
         if (calm_frames >= CALM_FRAMES || is_over) && pictures.take(&name) {
             exit.write(AppExit::Success);

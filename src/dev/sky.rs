@@ -1,12 +1,13 @@
 //! Sun, moon, sky and haze.
 
 use crate::render::{InsideLiquid, SeenDimension};
-use crate::simulation::{TimeOfDay, Viewer};
-use crate::view::{DimensionOpen, FarView};
+use crate::simulation::{Position, TimeOfDay, Viewer};
+use crate::view::{DimensionOpen, FarView, FollowedBodies, WorldStatistics};
 use bevy::camera::visibility::NoFrustumCulling;
 use bevy::light::{CascadeShadowConfigBuilder, DirectionalLightShadowMap, NotShadowCaster, NotShadowReceiver};
 use bevy::mesh::VertexAttributeValues;
 use bevy::prelude::*;
+use std::iter;
 use std::ops::Range;
 
 /// The color of the sky at the horizon by day, into which the land fades.
@@ -19,8 +20,9 @@ const DISTANCE: f32 = 15_000.0;
 /// If the dimension that the first camera sees has a [`TimeOfDay`], sun and moon cross the sky, and the colors of the sky and the haze
 /// follow them. Otherwise it is always day.
 ///
-/// A camera with a [`Viewer`] or a [`FarView`] on the same entity gets a haze that ends where their land ends, unless it has a
-/// `DistanceFog` already. One from [`haze`] gets the colors of the sky too.
+/// A camera with a [`Viewer`] or a [`FarView`] on the same entity or on a parent gets a haze that ends where their land ends, and so does
+/// a camera that follows a body with a viewer in its region. A camera that has a `DistanceFog` already keeps it. One from [`haze`] gets
+/// the colors of the sky too.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SkyPlugin {
     /// The maximum distance of shadows, in blocks; 300 by default.
@@ -45,8 +47,8 @@ impl Plugin for SkyPlugin {
             })
             .insert_resource(look)
             .add_systems(Startup, raise_sky)
-            .add_systems(PostStartup, prepare_cameras)
-            .add_systems(Update, prepare_cameras)
+            .add_systems(PostStartup, (prepare_cameras, add_haze))
+            .add_systems(Update, (prepare_cameras, add_haze))
             .add_systems(
                 PostUpdate,
                 (follow_time_of_day, paint_sky.run_if(resource_changed::<SkyLook>), keep_sky_around)
@@ -67,23 +69,58 @@ pub fn haze(distances: Range<f32>) -> DistanceFog {
     }
 }
 
-/// Lets new cameras see the sky, and adds haze to those that have none.
-fn prepare_cameras(
-    mut commands: Commands,
-    mut new: Query<(Entity, &mut Projection, Has<DistanceFog>, Option<&Viewer>, Option<&FarView>), Added<Camera3d>>,
-) {
-    for (camera, mut projection, has_haze, viewer, far) in &mut new {
+/// Lets new cameras see the sky.
+fn prepare_cameras(mut new: Query<&mut Projection, Added<Camera3d>>) {
+    for mut projection in &mut new {
         if let Projection::Perspective(perspective) = &mut *projection {
             perspective.far = DISTANCE * 1.1;
         }
-        let radii = [viewer.map(|viewer| viewer.radius), far.map(|far| far.radius)];
-        if let Some(radius) = radii.into_iter().flatten().max()
-            && !has_haze
-        {
+    }
+}
+
+/// Marks a camera that has got its haze, or has a fog of its own.
+#[derive(Component)]
+struct HazeDecided;
+
+/// Adds haze to cameras that have none, as soon as it is known how far they see.
+fn add_haze(
+    mut commands: Commands,
+    mut cameras: Query<
+        (Entity, Option<&mut DistanceFog>),
+        (With<Camera3d>, Without<HazeDecided>, Without<InsideLiquid>),
+    >,
+    viewers: Query<(Option<&Viewer>, Option<&FarView>)>,
+    parents: Query<&ChildOf>,
+    (bodies, statistics): (FollowedBodies, Option<Res<WorldStatistics>>),
+    look: Res<SkyLook>,
+) {
+    for (camera, fog) in &mut cameras {
+        if let Some(mut fog) = fog {
+            if fog.color == Color::from(HAZE) {
+                fog.color = look.haze.into();
+            }
+            commands.entity(camera).insert(HazeDecided);
+            continue;
+        }
+        let with_parents = iter::once(camera).chain(parents.iter_ancestors(camera));
+        let radii = with_parents.filter_map(|entity| viewers.get(entity).ok()).flat_map(|(viewer, far)| {
+            [viewer.map(|viewer| viewer.radius), far.map(|far| far.radius)].into_iter().flatten()
+        });
+        let of_body = || radius_at(bodies.position(camera)?, statistics.as_ref()?);
+        if let Some(radius) = radii.max().or_else(of_body) {
             let end = radius as f32 * 16.0;
-            commands.entity(camera).insert(haze(end * 0.5..end * 0.98));
+            let haze = DistanceFog { color: look.haze.into(), ..haze(end * 0.5..end * 0.98) };
+            commands.entity(camera).insert((HazeDecided, haze));
         }
     }
+}
+
+/// The radius of the viewer of a body, which the statistics show with its column of some ticks ago.
+fn radius_at(body: Position, statistics: &WorldStatistics) -> Option<u32> {
+    const NEAR: u128 = 4;
+    let here = statistics.viewers.iter().filter(|(dimension, ..)| *dimension == body.dimension);
+    let distances = here.map(|(_, column, radius)| (column.distance_squared(body.column()), *radius));
+    distances.filter(|(distance, _)| *distance <= NEAR).min().map(|(_, radius)| radius)
 }
 
 /// The colors and the light of the sky at a time of day.
@@ -226,12 +263,12 @@ fn paint_sky(
 
 /// The sky is around the camera, and not visible under water.
 fn keep_sky_around(
-    cameras: Query<(&Transform, Has<InsideLiquid>), (With<Camera3d>, Without<Sky>)>,
+    cameras: Query<(&GlobalTransform, Has<InsideLiquid>), With<Camera3d>>,
     sky: Single<(&mut Transform, &mut Visibility), With<Sky>>,
 ) {
     let (mut place, mut visibility) = sky.into_inner();
     if let Some((camera, is_in_liquid)) = cameras.iter().next() {
-        place.translation = camera.translation;
+        place.translation = camera.translation();
         visibility.set_if_neq(if is_in_liquid { Visibility::Hidden } else { Visibility::Inherited });
     }
 }
@@ -288,5 +325,25 @@ mod tests {
             assert!((look.light.2 - before.light.2).abs() < 200.0, "{step}: the light fades in and out");
             before = look;
         }
+    }
+
+    #[test]
+    fn a_camera_has_haze_by_the_viewer_of_its_parent_in_the_color_of_the_sky() {
+        let mut app = App::new();
+        let night = at(0.0);
+        app.insert_resource(night).add_systems(Update, add_haze);
+        let player = app.world_mut().spawn(Viewer::new().with_radius(10)).id();
+        let eyes = app.world_mut().spawn((Camera3d::default(), ChildOf(player))).id();
+        let own = app.world_mut().spawn((Camera3d::default(), haze(5.0..9.0))).id();
+        let blind = app.world_mut().spawn(Camera3d::default()).id();
+        app.update();
+        let fog = |camera| app.world().get::<DistanceFog>(camera);
+        let falloff = |camera| match fog(camera).map(|fog| &fog.falloff) {
+            Some(FogFalloff::Linear { start, end }) => [*start, *end],
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((falloff(eyes), falloff(own)), ([80.0, 160.0 * 0.98], [5.0, 9.0]));
+        assert!([eyes, own].iter().all(|camera| fog(*camera).unwrap().color == night.haze.into()));
+        assert!(fog(blind).is_none(), "how far it sees is not known");
     }
 }

@@ -5,7 +5,8 @@ use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError
 use crate::simulation::{
     BlockTypes, Received, RegionMessage, RegionResource, Returned, SavedComponent, SharedMessage, register_message,
 };
-use crate::view::expect_plugin;
+use crate::space::DimensionId;
+use crate::view::{Dimensions, expect_plugin};
 use bevy::ecs::component::Mutable;
 use bevy::ecs::relationship::Relationship;
 use bevy::prelude::*;
@@ -32,6 +33,27 @@ pub trait TerraneAppExt {
     /// Fails if the name is invalid or taken, or if the app runs already. A world with values in a version or of a size that the game cannot read is not
     /// opened: the app gets a [`WorldFailure`](super::WorldFailure) and ends at its first update.
     fn register_block_component(&mut self, component: BlockComponent) -> Result<BlockComponentId, BlockRegistryError>;
+
+    /// The id of the dimension with this name, as [`Dimensions::id`] returns it. Ids are stored in the world, so call it after
+    /// [`TerranePlugin`](super::TerranePlugin) was added.
+    ///
+    /// ```
+    /// use bevy_terrane::prelude::*;
+    ///
+    /// #[derive(Resource, Clone, Copy)]
+    /// struct Portal([DimensionId; 2]);
+    ///
+    /// let mut app = App::new();
+    /// app.add_plugins((MinimalPlugins, TerranePlugin::in_memory()));
+    /// let portal = Portal(["overworld", "moon"].map(|name| app.dimension_id(name)));
+    /// app.add_region_plugins(move |region| {
+    ///     region.insert_resource(portal);
+    /// });
+    /// ```
+    ///
+    /// # Panics
+    /// If the app has no `TerranePlugin` yet.
+    fn dimension_id(&self, name: &str) -> DimensionId;
 
     /// Runs `template` once for every new region world, to add systems, plugins, resources, messages and observers.
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self;
@@ -130,6 +152,16 @@ impl TerraneAppExt for App {
             fail(self, error.clone().into());
         }
         registered
+    }
+
+    fn dimension_id(&self, name: &str) -> DimensionId {
+        match self.world().get_resource::<Dimensions>() {
+            Some(dimensions) => dimensions.id(name),
+            None => panic!(
+                "the id of the dimension {name:?} is not known before TerranePlugin was added, since it is stored in the world: add \
+                 TerranePlugin first, and then the plugins that ask for ids"
+            ),
+        }
     }
 
     fn add_region_plugins(&mut self, template: impl Fn(&mut SubApp) + Send + Sync + 'static) -> &mut Self {

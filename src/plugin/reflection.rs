@@ -56,6 +56,7 @@ pub(super) fn register(app: &mut App) {
         Steering,
         TimeOfDay,
         Viewer,
+        Walk,
         WorldFailure,
         WorldStatistics,
     );
@@ -78,6 +79,7 @@ pub(super) fn register(app: &mut App) {
             FarMeshProgress,
             HiddenFarView,
             InsideLiquid,
+            PlaceLight,
             RenderOrigin
         );
     }

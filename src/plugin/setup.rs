@@ -189,6 +189,7 @@ impl TerranePlugin {
             components: blocks.component_records().cloned().collect(),
             entity_types: components.entity_types(&stored.entity_types)?,
         };
+        warn_of_placeholders(&blocks);
         if lists != stored {
             store.save_registry_lists(&lists)?;
         }
@@ -215,6 +216,28 @@ impl TerranePlugin {
         app.insert_sub_app(CoordinatorApp, coordinator);
         Ok(())
     }
+}
+
+/// Names the stored block types that the game does not register, such as one that got another name.
+fn warn_of_placeholders(blocks: &BlockRegistry) {
+    /// The number of names in the message.
+    const MOST: usize = 8;
+    let mut names: Vec<_> = blocks.placeholders().filter_map(|id| blocks.block(id).name().split('[').next()).collect();
+    names.sort_unstable();
+    names.dedup();
+    if names.is_empty() {
+        return;
+    }
+    let more = names.len().saturating_sub(MOST);
+    let named: Vec<_> = names.iter().take(MOST).map(|name| format!("{name:?}")).collect();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    warn!(
+        "the world has block types that the game does not register: {}{more}; their blocks are placeholders, and are saved \
+         unchanged. If a type has another name now, register it with its former one: \
+         BlockType::new(\"game:new\").formerly({})",
+        named.join(", "),
+        named[0]
+    );
 }
 
 pub(super) fn fail(app: &mut App, failure: WorldFailure) {

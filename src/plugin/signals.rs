@@ -4,20 +4,60 @@ use bevy::app::{TerminalCtrlCHandlerPlugin, ctrlc};
 use bevy::prelude::*;
 
 /// Ends the app on SIGINT, SIGTERM and SIGHUP (Ctrl+C, Ctrl+Break and closing the console on Windows), unless the game
-/// handles them itself.
+/// handles them itself. The status is 0 if everything is saved after SIGTERM, by which supervisors end a service, and otherwise 130.
 pub(super) fn handle(app: &mut App) {
-    match ctrlc::try_set_handler(TerminalCtrlCHandlerPlugin::gracefully_exit) {
-        Ok(()) if !app.is_plugin_added::<TerminalCtrlCHandlerPlugin>() => {
-            app.add_systems(Update, TerminalCtrlCHandlerPlugin::exit_on_flag);
-        }
-        Ok(()) => {}
+    let is_handled = ctrlc::try_set_handler(TerminalCtrlCHandlerPlugin::gracefully_exit).is_ok();
+    if !is_handled {
         // Bevy's plugin or the game handles the signals, or some are ignored.
-        Err(_) => handle_each(app),
+        handle_each(app);
+    } else if !app.is_plugin_added::<TerminalCtrlCHandlerPlugin>() {
+        app.add_systems(Update, TerminalCtrlCHandlerPlugin::exit_on_flag);
     }
+    succeed_after_termination(app, is_handled);
 }
 
 #[cfg(not(unix))]
 fn handle_each(_: &mut App) {}
+
+#[cfg(not(unix))]
+fn succeed_after_termination(_: &mut App, _: bool) {}
+
+/// The status of an app that a signal ended. Bevy's plugin has the same.
+#[cfg(unix)]
+const EXIT_CODE: u8 = 130;
+
+/// Replaces the exit code that all signals have, if the signal was SIGTERM and everything is saved. `is_handled` if it surely has a
+/// handler.
+#[cfg(unix)]
+fn succeed_after_termination(app: &mut App, is_handled: bool) {
+    use crate::coordinator::CoordinatorHandle;
+    use crate::view::ViewSystems;
+    use signal_hook::consts::SIGTERM;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{Arc, OnceLock};
+
+    static TERMINATED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+    let terminated = TERMINATED.get_or_init(|| {
+        let terminated = Arc::<AtomicBool>::default();
+        // The handler that is there is called too. A signal that is ignored stays ignored.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if (is_handled || is_in(&status, "SigCgt:", SIGTERM))
+            && let Err(error) = signal_hook::flag::register(SIGTERM, terminated.clone())
+        {
+            warn!("the status after SIGTERM is {EXIT_CODE}: {error}");
+        }
+        terminated
+    });
+    let terminated = terminated.clone();
+    let succeed = move |mut exits: ResMut<Messages<AppExit>>, handle: Option<Res<CoordinatorHandle>>| {
+        if terminated.load(Ordering::Relaxed) && handle.is_some_and(|handle| handle.has_saved_everything()) {
+            let by_signal = AppExit::from_code(EXIT_CODE);
+            let ends: Vec<_> = exits.drain().collect();
+            exits.write_batch(ends.into_iter().map(|end| if end == by_signal { AppExit::Success } else { end }));
+        }
+    };
+    app.add_systems(Last, succeed.after(ViewSystems::Send));
+}
 
 /// Handles each signal that has no other handler. `ctrlc` handles all three signals or none, and none if one of them is
 /// ignored, as SIGINT and SIGHUP are in a process that a script started in the background or with `nohup`.
@@ -28,7 +68,6 @@ fn handle_each(app: &mut App) {
     use std::sync::{Arc, OnceLock};
 
     static ENDS: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-    const EXIT_CODE: u8 = 130;
 
     let ends = ENDS.get_or_init(|| {
         let ends = Arc::<AtomicBool>::default();
@@ -54,8 +93,14 @@ fn handle_each(app: &mut App) {
 /// Returns `true` if the process ignores or handles the signal already, according to Linux.
 #[cfg(unix)]
 fn is_taken(status: &str, signal: i32) -> bool {
-    let mask = |name| status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix(name)?.trim(), 16).ok());
-    ["SigIgn:", "SigCgt:"].into_iter().filter_map(mask).any(|mask| mask >> (signal - 1) & 1 == 1)
+    is_in(status, "SigIgn:", signal) || is_in(status, "SigCgt:", signal)
+}
+
+/// Returns `true` if the set of signals with this name contains the signal.
+#[cfg(unix)]
+fn is_in(status: &str, set: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix(set)?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 #[cfg(all(test, unix))]

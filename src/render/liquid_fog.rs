@@ -1,8 +1,8 @@
 //! The fog of cameras that are inside of a liquid.
 
-use super::RenderOrigin;
 use super::looks::{Form, LooksInUse, liquid_height};
-use crate::simulation::{Position, Viewer};
+use super::{RenderOrigin, SeenDimension};
+use crate::simulation::Position;
 use crate::view::PublishedBlocks;
 use bevy::camera::ClearColorConfig;
 use bevy::prelude::*;
@@ -28,17 +28,18 @@ fn liquid_depth(form: &Form, is_surface: bool) -> f32 {
 /// Gives cameras inside of a block with [fog](super::BlockLook::fog) that fog, and takes it away outside.
 pub(super) fn fog_inside_liquids(
     mut cameras: Query<
-        (Entity, &mut Camera, &GlobalTransform, &Viewer, Option<&DistanceFog>, Option<&InsideLiquid>),
+        (Entity, &mut Camera, &GlobalTransform, Option<&DistanceFog>, Option<&InsideLiquid>),
         With<Camera3d>,
     >,
+    seen: SeenDimension,
     blocks: PublishedBlocks,
     looks: Res<LooksInUse>,
     origin: Res<RenderOrigin>,
     mut commands: Commands,
 ) {
     let Some((table, _)) = looks.table() else { return };
-    for (entity, mut camera, transform, viewer, fog, ashore) in &mut cameras {
-        let Some(dimension) = viewer.dimension() else { continue };
+    for (entity, mut camera, transform, fog, ashore) in &mut cameras {
+        let Some(dimension) = seen.by(entity) else { continue };
         let mut eye = Position { dimension, block: origin.0, offset: Vec3::ZERO };
         eye.translate(transform.translation());
         let at = |block| blocks.block(dimension, block);

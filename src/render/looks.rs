@@ -1,6 +1,7 @@
 //! [`BlockLooks`]: the textures of blocks.
 
 mod forms;
+mod keys;
 mod loader;
 mod systems;
 mod table;
@@ -37,7 +38,8 @@ use std::fmt;
 ///
 /// A key without properties is the look of all states of a block, and describes the default state: states that are turned have
 /// their faces turned. A key with properties is the look of the states that have them; the key with the most matching properties
-/// wins, and of equal ones that of the later file. A block without a look is drawn in the color of its type.
+/// wins, and of equal ones that of the later file. A key that fits no block is logged as a warning. A block without a look is drawn in
+/// the color of its type.
 #[derive(Asset, Clone, Debug, Default, PartialEq, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
 #[reflect(Clone, Default)]
@@ -81,8 +83,8 @@ pub struct BlockLook {
     pub mode: RenderMode,
     /// How much the faces shine by themselves, 0 to 15.
     pub emission: u8,
-    /// The fog that a camera with a [`Viewer`](crate::simulation::Viewer) sees inside of the block, such as under water: the sRGB
-    /// color and the distance, in blocks, at which nothing else is visible.
+    /// The fog that a camera sees inside of the block, such as under water: the sRGB color and the distance, in blocks, at which
+    /// nothing else is visible.
     pub fog: Option<([u8; 3], f32)>,
     /// Drawn instead of the quads of the block's shape; at most 256.
     pub quads: Option<Vec<LookQuad>>,
@@ -271,6 +273,9 @@ impl<'de> Deserialize<'de> for FaceLook {
     }
 }
 
+/// The file of [`add_basic_looks`].
+const BASIC_LOOKS: &str = "embedded://bevy_terrane/render/basic.looks.ron";
+
 /// The looks of the [basic blocks](crate::block::BlockRegistry::register_basic_blocks), which are part of the crate.
 pub(super) fn add_basic_looks(app: &mut App) {
     embedded_asset!(app, "basic.looks.ron");
@@ -290,6 +295,6 @@ pub(super) fn add_basic_looks(app: &mut App) {
         "wood_top",
         "leaves"
     );
-    let basic = app.world().resource::<AssetServer>().load("embedded://bevy_terrane/render/basic.looks.ron");
+    let basic = app.world().resource::<AssetServer>().load(BASIC_LOOKS);
     app.world_mut().resource_mut::<ChunkLooks>().insert(0, basic);
 }

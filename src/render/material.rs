@@ -5,7 +5,10 @@ use super::quad_memory::CORNER;
 use bevy::asset::embedded_asset;
 use bevy::material::OpaqueRendererMethod;
 use bevy::mesh::MeshVertexBufferLayoutRef;
-use bevy::pbr::{ExtendedMaterial, MaterialExtension, MaterialExtensionKey, MaterialExtensionPipeline, MaterialPlugin};
+use bevy::pbr::{
+    ExtendedMaterial, MaterialExtension, MaterialExtensionKey, MaterialExtensionPipeline, MaterialPlugin,
+    MeshPipelineKey,
+};
 use bevy::prelude::*;
 use bevy::render::render_resource::{AsBindGroup, Buffer, RenderPipelineDescriptor, SpecializedMeshPipelineError};
 use bevy::shader::{ShaderRef, load_shader_library};
@@ -55,8 +58,12 @@ impl MaterialExtension for ChunkExtension {
         _pipeline: &MaterialExtensionPipeline,
         descriptor: &mut RenderPipelineDescriptor,
         layout: &MeshVertexBufferLayoutRef,
-        _key: MaterialExtensionKey<Self>,
+        key: MaterialExtensionKey<Self>,
     ) -> Result<(), SpecializedMeshPipelineError> {
+        // What overlaps would be blended twice.
+        if key.mesh_key.intersection(MeshPipelineKey::BLEND_RESERVED_BITS) != MeshPipelineKey::BLEND_ALPHA {
+            descriptor.vertex.shader_defs.push("OVERLAPPING".into());
+        }
         descriptor.vertex.buffers = vec![layout.0.get_layout(&[CORNER.at_shader_location(0)])?];
         Ok(())
     }

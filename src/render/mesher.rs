@@ -7,10 +7,14 @@
 //! The light of a corner is the mean of the up to four cells in front of the face that touch it and do not hide all behind them. A cell
 //! that is diagonally behind two such blocks does not count.
 
+use super::RenderMode;
+use super::back_to_front::BackToFront;
 use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::{CLEAR, CUBE, Drawn, Form, HIDES, LookTable, OTHER, PART, SHAPED, liquid_height};
 use super::neighborhood::{Neighborhood, PADDED, PaddedBlocks};
-use super::quads::{CornerLight, DIAGONAL, OPEN_SKY, PASSES, Quad, Rectangle, Side, UP, normal_axis, opposite};
+use super::quads::{
+    CornerLight, DIAGONAL, OPEN_SKY, PASSES, Quad, Rectangle, Side, UP, normal_axis, opposite, salt, salted,
+};
 use crate::block::{BlockId, BlockRegistry};
 use crate::space::{CHUNK_SIZE, ChunkPos, Face};
 use bevy::camera::primitives::Aabb;
@@ -23,6 +27,8 @@ pub(super) struct Quads {
     pub quads: Vec<Quad>,
     /// The lowest and highest corner, in sixteenths of a block.
     pub bounds: [[u16; 3]; 2],
+    /// The order of blended quads.
+    pub order: Option<BackToFront>,
 }
 
 /// The quads of a chunk or a block, by [`RenderMode`](super::RenderMode).
@@ -51,7 +57,11 @@ pub(super) fn mesh(
     MESHER.with_borrow_mut(|mesher| {
         mesher.even_light = neighborhood.copy_into(&mut mesher.blocks);
         mesher.ambient_occlusion = meshing.ambient_occlusion;
-        let meshed = mesher.mesh(looks);
+        let mut meshed = mesher.mesh(looks);
+        let salt = salt(chunk);
+        for quad in meshed.iter_mut().flatten().flat_map(|of_mode| &mut of_mode.quads) {
+            *quad = salted(*quad, salt);
+        }
         let others = if mesher.has_others { &meshing.meshers[..] } else { &[] };
         let parts: Vec<_> = others.iter().filter_map(|other| other.mesh(chunk, &mesher.blocks, types)).collect();
         (meshed.is_some() || !parts.is_empty()).then(|| (meshed.unwrap_or(EMPTY), parts))
@@ -106,7 +116,7 @@ impl Quads {
     }
 
     const fn new() -> Self {
-        Self { quads: Vec::new(), bounds: [[u16::MAX; 3], [0; 3]] }
+        Self { quads: Vec::new(), bounds: [[u16::MAX; 3], [0; 3]], order: None }
     }
 
     fn push(&mut self, rectangle: Rectangle) {
@@ -171,7 +181,11 @@ impl Mesher {
         for side in 0..6 {
             bits(self.layers[usize::from(side)]).for_each(|layer| self.join_faces(side, layer, looks));
         }
-        let quads = std::mem::replace(&mut self.quads, EMPTY);
+        let mut quads = std::mem::replace(&mut self.quads, EMPTY);
+        let blended = &mut quads[RenderMode::Blended as usize];
+        if !blended.quads.is_empty() {
+            blended.order = Some(BackToFront::new(&mut blended.quads));
+        }
         quads.iter().any(|pass| !pass.quads.is_empty()).then_some(quads)
     }
 

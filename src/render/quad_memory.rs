@@ -106,17 +106,17 @@ impl QuadMemory {
             }
             return None;
         };
-        self.overwrite(&range, quads);
+        // Quads beyond the last one are empty.
+        let mut padded = quads.to_vec();
+        padded.resize(range.size as usize, [0; 4]);
+        self.overwrite(range.first, &padded);
         Some(range)
     }
 
-    /// Replaces the quads of a range. A frame that is being drawn may show either.
-    pub fn overwrite(&self, range: &QuadRange, quads: &[Quad]) {
+    /// Replaces quads from a place on. A frame that is being drawn may show either.
+    pub fn overwrite(&self, first: u32, quads: &[Quad]) {
         if let (Some((_, queue)), Some(buffer)) = (&self.gpu, &self.buffer) {
-            // Quads beyond the last one are empty.
-            let mut padded = quads.to_vec();
-            padded.resize(range.size as usize, [0; 4]);
-            queue.write_buffer(buffer, u64::from(range.first) * QUAD_BYTES, bytemuck::cast_slice(&padded));
+            queue.write_buffer(buffer, u64::from(first) * QUAD_BYTES, bytemuck::cast_slice(quads));
         }
     }
 

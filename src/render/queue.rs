@@ -190,20 +190,6 @@ impl<Shown> MeshQueue<Shown> {
         }
     }
 
-    /// The columns up to so many away.
-    pub fn near(&self, from: ColumnPos, radius: i64) -> Vec<ColumnKey> {
-        let is_near = |key: &&ColumnKey| key.1.distance_squared(from) <= (radius * radius) as u128;
-        self.columns.keys().filter(is_near).copied().collect()
-    }
-
-    /// The meshes of a column, by height.
-    pub fn shown(&mut self, key: ColumnKey) -> impl Iterator<Item = (i64, &mut Shown)> {
-        self.columns
-            .get_mut(&key)
-            .into_iter()
-            .flat_map(|tracked| tracked.shown.iter_mut().map(|(y, shown)| (*y, shown)))
-    }
-
     /// Marks the meshes at these heights as outdated.
     fn touch(&mut self, key: ColumnKey, heights: impl Iterator<Item = i64>) {
         let Some(tracked) = self.columns.get_mut(&key) else { return };

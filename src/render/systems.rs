@@ -1,20 +1,22 @@
 //! The systems that queue, make and show meshes in each frame.
 
+use super::back_to_front::Blended;
 use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::LooksInUse;
 use super::material::{self, ChunkExtension, ChunkMaterial, ChunkMaterials};
 use super::mesher::{self, Meshed, Quads};
 use super::neighborhood::Neighborhood;
 use super::quad_memory::{QuadMemory, QuadRange};
-use super::quads::{PASSES, Quad, Rectangle};
+use super::quads::PASSES;
 use super::queue::{ColumnKey, MeshQueue};
 use super::{ChunkMesh, ChunkMeshProgress, RenderMode, RenderOrigin};
 use crate::simulation::{BlockTypes, Position, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
-use crate::view::{ChunkSyncClient, ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
+use crate::view::{
+    ChunkSyncClient, ColumnChange, ColumnChanged, Dimension, DimensionOpen, FollowedBodies, PublishedColumns,
+};
 use bevy::ecs::system::SystemParam;
 use bevy::light::NotShadowCaster;
-use bevy::math::FloatOrd;
 use bevy::mesh::MeshTag;
 use bevy::prelude::*;
 use bevy::render::render_resource::BufferId;
@@ -32,9 +34,6 @@ const TASKS: usize = 256;
 /// The number of finished meshes that are shown in one frame, at most.
 const MESHES_A_FRAME: usize = 128;
 
-/// Blended quads are sorted in columns up to so many away from a camera.
-const SORTED_COLUMNS: i64 = 3;
-
 #[derive(Resource)]
 pub(super) struct ChunkMesher {
     /// The names of the dimensions that get meshes; empty for all.
@@ -44,8 +43,6 @@ pub(super) struct ChunkMesher {
     running: Vec<((ColumnKey, i64), Task<Made>)>,
     /// The version of the looks that all meshes have.
     looks: u64,
-    /// `true` if blended quads were shown since the last sort.
-    is_unsorted: bool,
 }
 
 /// The quads of a chunk, and what the game's meshers made of it.
@@ -62,14 +59,13 @@ pub(super) struct OtherPart(ChunkPos);
 /// The entity that shows the quads of one mode.
 struct Part {
     entity: Entity,
+    #[expect(dead_code, reason = "held until it is dropped")]
     range: QuadRange,
-    /// Blended quads, to be sorted as the camera moves.
-    sorted: Vec<Quad>,
 }
 
 impl ChunkMesher {
     pub fn new(dimensions: Vec<String>) -> Self {
-        Self { dimensions, queue: default(), running: Vec::new(), looks: 0, is_unsorted: false }
+        Self { dimensions, queue: default(), running: Vec::new(), looks: 0 }
     }
 }
 
@@ -181,16 +177,16 @@ impl Parts<'_, '_> {
             Some(entity) => self.commands.entity(entity).try_insert(look).id(),
             None => self.commands.spawn((mesh, look, self.origin.place(mesh.chunk.min_block()))).id(),
         };
-        if mesh.mode == RenderMode::Blended && known.is_none() {
-            self.commands.entity(entity).insert(NotShadowCaster);
+        if let Some(order) = quads.order {
+            let blended = Blended::new(quads.quads, order, range.first);
+            self.commands.entity(entity).try_insert((NotShadowCaster, blended));
         }
-        let sorted = if mesh.mode == RenderMode::Blended { quads.quads } else { Vec::new() };
-        Some(Part { entity, range, sorted })
+        Some(Part { entity, range })
     }
 }
 
 pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
-    let ChunkMesher { queue, running, is_unsorted, .. } = &mut *mesher;
+    let ChunkMesher { queue, running, .. } = &mut *mesher;
     parts.memory.next_frame();
     show_finished(running, MESHES_A_FRAME, |(key, y), meshed| {
         queue.finish(key, y, |before| {
@@ -207,7 +203,6 @@ pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
                 entity.id()
             });
             let others = others.collect();
-            *is_unsorted |= !meshed[RenderMode::Blended as usize].quads.is_empty();
             let mut before = before.into_iter();
             let shown = RenderMode::ALL.into_iter().zip(meshed).map(|(mode, quads)| {
                 let mesh = ChunkMesh { dimension: key.0, chunk: key.1.chunk(y), mode };
@@ -221,67 +216,33 @@ pub(super) fn apply(mut mesher: ResMut<ChunkMesher>, mut parts: Parts) {
     });
 }
 
-/// Sorts the blended quads near the first camera from far to near.
-pub(super) fn sort_blended(
-    mut mesher: ResMut<ChunkMesher>,
-    memory: Res<QuadMemory>,
-    cameras: Query<&GlobalTransform, With<Camera3d>>,
-    origin: Res<RenderOrigin>,
-    mut last: Local<IVec3>,
-) {
-    let Some(camera) = cameras.iter().next() else { return };
-    // Half blocks: the order of quads changes little in between.
-    let now = (camera.translation() * 2.0).as_ivec3();
-    let has_moved = mem::replace(&mut *last, now) != now;
-    if !has_moved && !mem::take(&mut mesher.is_unsorted) {
-        return;
-    }
-    let mut eye = Position { dimension: default(), block: origin.0, offset: Vec3::ZERO };
-    eye.translate(camera.translation());
-    for key in mesher.queue.near(eye.column(), SORTED_COLUMNS) {
-        for (y, Shown(parts, _)) in mesher.queue.shown(key) {
-            for part in parts.iter_mut().flatten().filter(|part| part.sorted.len() > 1) {
-                let corner = origin.place(key.1.chunk(y).min_block()).translation;
-                sort(&mut part.sorted, (camera.translation() - corner) * 16.0);
-                memory.overwrite(&part.range, &part.sorted);
-            }
-        }
-    }
-}
-
-/// Sorts quads by the distance of their middle from a place in sixteenths, the farthest first.
-fn sort(quads: &mut [Quad], eye: Vec3) {
-    quads.sort_by_cached_key(|quad| {
-        let quad = Rectangle::unpack(*quad);
-        let middle = [0, 1, 2].map(|axis| f32::from(quad.corner[axis] + quad.far_corner()[axis]) / 2.0);
-        std::cmp::Reverse(FloatOrd(Vec3::from(middle).distance_squared(eye)))
-    });
-}
-
-/// The dimension that the first camera sees, by its [`Viewer`] or its [`ChunkSyncClient`].
+/// The dimension that the first camera sees: that of the body that the camera follows as a child, or else that of its [`Viewer`] or
+/// [`ChunkSyncClient`].
 #[derive(SystemParam)]
-pub(crate) struct SeenDimension<'w, 's> {
-    cameras: Query<'w, 's, (Option<&'static Viewer>, Option<&'static ChunkSyncClient>), With<Camera3d>>,
+pub struct SeenDimension<'w, 's> {
+    cameras: Query<'w, 's, (Entity, Option<&'static Viewer>, Option<&'static ChunkSyncClient>), With<Camera3d>>,
+    bodies: FollowedBodies<'w, 's>,
 }
 
 impl SeenDimension<'_, '_> {
+    /// The dimension; `None` if no camera follows a known body or has a viewer.
     pub fn id(&self) -> Option<DimensionId> {
-        self.cameras.iter().find_map(Self::of)
+        self.cameras.iter().find_map(|camera| self.of(camera))
     }
 
     /// The dimension that a camera sees. A camera without a viewer sees what the others see.
-    #[cfg(feature = "picking")]
     pub fn by(&self, camera: Entity) -> Option<DimensionId> {
-        self.cameras.get(camera).ok().and_then(Self::of).or_else(|| self.id())
+        self.cameras.get(camera).ok().and_then(|camera| self.of(camera)).or_else(|| self.id())
     }
 
-    fn of((viewer, client): (Option<&Viewer>, Option<&ChunkSyncClient>)) -> Option<DimensionId> {
-        viewer.and_then(Viewer::dimension).or_else(|| client.map(ChunkSyncClient::dimension))
+    fn of(&self, (camera, viewer, client): (Entity, Option<&Viewer>, Option<&ChunkSyncClient>)) -> Option<DimensionId> {
+        let body = self.bodies.position(camera).map(|body| body.dimension);
+        body.or_else(|| viewer.and_then(Viewer::dimension)).or_else(|| client.map(ChunkSyncClient::dimension))
     }
 }
 
 /// The daylight of a dimension, in steps that are hardly visible; 1 without a dimension.
-fn daylight(published: &PublishedColumns, dimension: Option<DimensionId>) -> f32 {
+pub(super) fn daylight(published: &PublishedColumns, dimension: Option<DimensionId>) -> f32 {
     const STEPS: f32 = 256.0;
     dimension.map_or(1.0, |dimension| (published.daylight(dimension) * STEPS).round() / STEPS)
 }
@@ -401,34 +362,5 @@ pub(super) fn move_meshes(
         if let Some(chunk) = mesh.map(|mesh| mesh.chunk).or(other.map(|other| other.0)) {
             *transform = origin.place(chunk.min_block());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::quads::OPEN_SKY;
-    use super::*;
-
-    #[test]
-    fn the_farthest_quads_come_first() {
-        let quad = |x: u16, y: u16| {
-            Rectangle {
-                corner: [x, y, 0],
-                side: 4,
-                size: [16; 2],
-                openness: [3; 4],
-                look: x,
-                drops: [0; 4],
-                light: [OPEN_SKY; 4],
-            }
-            .pack()
-        };
-        let mut quads = [quad(32, 0), quad(0, 0), quad(160, 0), quad(64, 64)];
-        let order = |quads: &mut [Quad], eye: Vec3| {
-            sort(quads, eye);
-            quads.iter().map(|quad| Rectangle::unpack(*quad).corner[0]).collect::<Vec<_>>()
-        };
-        assert_eq!(order(&mut quads, Vec3::ZERO), [160, 64, 32, 0]);
-        assert_eq!(order(&mut quads, Vec3::new(200.0, 0.0, 0.0)), [0, 32, 64, 160]);
     }
 }

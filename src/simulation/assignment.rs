@@ -169,7 +169,7 @@ impl RegionWorld {
         // A crowded region runs its systems in parallel, until it has fallen to half of the threshold again.
         let from = if contents.is_parallel { contents.parallel_from / 2 } else { contents.parallel_from };
         let is_parallel = index.len() >= from;
-        let has_due = columns.awaits_ticks() || columns.has_random_chunks();
+        let has_due = columns.awaits_ticks() || columns.has_random_chunks() || !columns.new.is_empty();
         if mem::replace(&mut contents.is_parallel, is_parallel) != is_parallel {
             contents.schedules.set_executors(world, is_parallel);
         }

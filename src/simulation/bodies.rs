@@ -1,23 +1,26 @@
 //! Bodies of entities, and the system that moves them in a region.
 
 pub(super) mod character;
+pub(super) mod floor;
 pub(super) mod prediction;
 pub(super) mod steering;
+pub(super) mod walk;
 
-use super::{Position, RegionBlocks};
+use super::{Position, RegionBlocks, RegionInfo};
 use crate::body::{Body, BodyMover, BodyTable, Contact};
 use crate::space::ChunkPos;
 use bevy::prelude::*;
 use character::{CharacterController, Intent};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use steering::Steering;
+use steering::{SteeredBody, Steering};
 
 /// The box of an entity that stands on the ground. [`BodyPlugin`](crate::plugin::BodyPlugin) moves it in its region: it falls, slides,
 /// floats, steps up, and is stopped by the [shapes](crate::block::BlockShape::boxes) of solid blocks. Lengths are in blocks.
 ///
 /// The entity's [`Position`] is the middle of the box's floor. Its [`BodyVelocity`] and its body are saved, and travel with it. Where
-/// the ground is not loaded, the body is [held](Contact::is_held).
+/// the ground is not loaded, the body is [held](Contact::is_held). A fall out of the world ends at the [`Floor`](floor::Floor) of the
+/// dimension.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -131,14 +134,16 @@ type Character = (&'static CharacterController, &'static mut Intent, Option<&'st
 /// Moves the bodies of a region.
 pub(crate) fn move_bodies(
     time: Res<Time>,
+    info: Res<RegionInfo>,
     blocks: RegionBlocks,
     types: Res<BodyTypes>,
-    mut bodies: Query<(&mut Position, &BlockBody, &mut BodyVelocity, &mut Grounded, Option<Character>)>,
+    mut bodies: Query<(Entity, &mut Position, &BlockBody, &mut BodyVelocity, &mut Grounded, Option<Character>)>,
+    mut commands: Commands,
 ) {
-    let seconds = time.delta_secs_f64();
+    let (seconds, floor) = (time.delta_secs_f64(), info.floor);
     let chunk = |pos: ChunkPos| blocks.loaded_chunk(pos);
-    let mut mover = BodyMover::new(&types, &chunk);
-    for (mut position, body, mut velocity, mut grounded, character) in &mut bodies {
+    let mut mover = BodyMover::new(&types, &chunk).with_floor(floor.height);
+    for (entity, mut position, body, mut velocity, mut grounded, character) in &mut bodies {
         let mut state = BodyState { position: *position, velocity: *velocity, grounded: *grounded };
         match character {
             None => state.advance(body, None, &mut mover, seconds),
@@ -150,8 +155,15 @@ pub(crate) fn move_bodies(
                     intent.set_if_neq(next);
                     state.advance(body, Some((controller, &intent)), &mut mover, seconds);
                 }
-                steering.set_state(*intent, state, *body, *controller, seconds);
+                let (body, character) = (*body, *controller);
+                let (number, step) = (steering.number(), seconds);
+                let known = SteeredBody { number, intent: *intent, state, body, character, step, floor: floor.height };
+                steering.set_state(known);
             }
+        }
+        if floor.is_reached_at(&state.position) {
+            let is_new = !floor.is_reached_at(&position);
+            commands.queue(move |world: &mut World| floor::reach(world, entity, &floor, is_new));
         }
         position.set_if_neq(state.position);
         velocity.set_if_neq(state.velocity);

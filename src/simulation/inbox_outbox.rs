@@ -19,7 +19,7 @@ use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, Sectio
 use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
 use bevy::prelude::{Entity, Message};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::{ops::AddAssign, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, ops::AddAssign, sync::Arc, time::Duration};
 use uuid::Uuid;
 
 /// An entity between two region worlds, with its components and followers.
@@ -187,6 +187,8 @@ pub struct Outbox {
     pub cut: Vec<LoadedColumn>,
     /// The data to save: everything unsaved, if the task asked for it or if something left the region.
     pub save: SaveBatch,
+    /// New columns that the game's systems were told of. What they placed there is in `save`, at the latest.
+    pub told: BTreeSet<ColumnPos>,
     /// Mirrored entities that changed or are gone.
     pub mirrors: Vec<MirrorUpdate>,
     /// All viewers of the region by their stable ids, sorted, with position and radii; empty if each is in the same chunk as before.
@@ -247,6 +249,7 @@ impl Outbox {
             kept,
             cut,
             save,
+            told,
             mirrors,
             viewers,
             viewers_gone,
@@ -269,6 +272,7 @@ impl Outbox {
             && kept.is_empty()
             && cut.is_empty()
             && save.is_empty()
+            && told.is_empty()
             && mirrors.is_empty()
             && viewers.is_empty()
             && viewers_gone.is_empty()

@@ -1,5 +1,6 @@
 //! Information about a region for its systems.
 
+use super::bodies::floor::Floor;
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use bevy::prelude::*;
@@ -16,6 +17,8 @@ pub struct RegionInfo {
     pub dimension: DimensionId,
     /// The dimension's heights, in blocks.
     pub heights: Range<i64>,
+    /// The dimension's floor.
+    pub floor: Floor,
     /// The number of columns along the side of a section, as a power of two.
     pub section_shift: u32,
     /// The number of ticks that this region world has run.

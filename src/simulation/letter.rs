@@ -78,7 +78,8 @@ impl fmt::Display for LetterSender {
 /// The reason why a message or closure did not reach its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Undeliverable {
-    /// No entity with this stable id is in a region or on its way to one: it is despawned or not loaded.
+    /// No entity with this stable id is in a region or on its way to one: it is despawned or not loaded. In a world that several
+    /// servers share, a shared message has the ground of its entity loaded instead.
     #[error("no entity {0} is loaded")]
     NoSuchEntity(Uuid),
     /// The dimension is not open.

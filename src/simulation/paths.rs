@@ -10,6 +10,7 @@ use bevy::app::MainScheduleOrder;
 use bevy::ecs::schedule::ScheduleLabel;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
@@ -22,9 +23,12 @@ const MAX_TABLES: usize = 64;
 pub enum PathSystems {
     /// Takes new requests, checks paths near changed blocks, and searches. Order systems that follow paths after it.
     Find,
+    /// Characters with a [`Walk`](super::Walk) follow their paths: it sets their intents.
+    Follow,
 }
 
-/// Finds paths for the entities of a region with a [`PathTo`]. A game adds it to its regions:
+/// Finds paths for the entities of a region with a [`PathTo`]. [`WalkPlugin`](crate::plugin::WalkPlugin) adds it for characters, which then
+/// walk along their paths. A game whose entities follow their paths by themselves adds it to its regions:
 ///
 /// ```
 /// use bevy_terrane::path::Walker;
@@ -32,15 +36,15 @@ pub enum PathSystems {
 /// use bevy_terrane::simulation::{PathPlugin, PathSystems, PathTo};
 /// use std::sync::Arc;
 ///
-/// fn call(mut commands: Commands, sheep: Query<Entity, Without<PathTo>>) {
+/// fn call(mut commands: Commands, wisps: Query<Entity, Without<PathTo>>) {
 ///     let walker = Arc::new(Walker::default().with_size(0.9, 1.3));
-///     for sheep in &sheep {
-///         commands.entity(sheep).insert(PathTo::new(walker.clone(), BlockPos::new(5, 64, 0)));
+///     for wisp in &wisps {
+///         commands.entity(wisp).insert(PathTo::new(walker.clone(), BlockPos::new(5, 64, 0)));
 ///     }
 /// }
 ///
-/// fn walk(mut sheep: Query<(&mut Position, &mut PathTo)>) {
-///     for (mut position, mut path) in &mut sheep {
+/// fn drift(mut wisps: Query<(&mut Position, &mut PathTo)>) {
+///     for (mut position, mut path) in &mut wisps {
 ///         if let Some(way) = path.follow(&position) {
 ///             position.translate(way.clamp_length_max(0.2));
 ///         }
@@ -51,7 +55,7 @@ pub enum PathSystems {
 /// # app.add_plugins((MinimalPlugins, TerranePlugin::default()));
 /// app.add_region_plugins(|region| {
 ///     region.add_plugins(PathPlugin::default());
-///     region.add_systems(RegionTick, (call.before(PathSystems::Find), walk.after(PathSystems::Find)));
+///     region.add_systems(RegionTick, (call.before(PathSystems::Find), drift.after(PathSystems::Find)));
 /// });
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,6 +86,7 @@ impl Plugin for PathPlugin {
             changed: FxHashSet::default(),
             tables: Vec::new(),
         })
+        .configure_sets(RegionTick, (PathSystems::Find, PathSystems::Follow).chain())
         .add_systems(RegionTick, find_paths.in_set(PathSystems::Find).after(GroundSystems::Grow))
         .add_systems(NoteChanges, note_changes);
     }
@@ -95,9 +100,11 @@ impl Plugin for PathPlugin {
 /// A request for a path, and the answer: [`PathPlugin`] finds a path from the entity's [`Position`], which is the middle of its feet,
 /// to the goal. When blocks change on the way, so that the path leads no further, it is found again from where the entity is then.
 ///
-/// The component travels with its entity. It is not saved: a path is quickly found again.
-#[derive(Component, Clone, Debug, Reflect)]
+/// The component travels with its entity. With [`WalkPlugin`](crate::plugin::WalkPlugin) it is also saved, but not its path, which is quickly
+/// found again.
+#[derive(Component, Clone, Debug, Serialize, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
+#[serde(from = "StoredPathTo", into = "StoredPathTo")]
 #[reflect(opaque)]
 #[reflect(Component, Clone)]
 pub struct PathTo {
@@ -105,19 +112,59 @@ pub struct PathTo {
     goal: BlockPos,
     path: Option<Path>,
     is_wanted: bool,
+    /// The walk to the goal has ended.
+    is_over: bool,
     /// The region in which the path was found.
     region: Option<RegionId>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StoredPathTo {
+    walker: Walker,
+    goal: BlockPos,
+    is_over: bool,
+}
+
+impl From<StoredPathTo> for PathTo {
+    fn from(StoredPathTo { walker, goal, is_over }: StoredPathTo) -> Self {
+        Self { is_wanted: !is_over, is_over, ..Self::new(walker, goal) }
+    }
+}
+
+impl From<PathTo> for StoredPathTo {
+    fn from(PathTo { walker, goal, is_over, .. }: PathTo) -> Self {
+        Self { walker: Arc::unwrap_or_clone(walker), goal, is_over }
+    }
 }
 
 impl PathTo {
     /// Asks for a path to a block. Entities that walk alike should share the walker.
     pub fn new(walker: impl Into<Arc<Walker>>, goal: BlockPos) -> Self {
-        Self { walker: walker.into(), goal, path: None, is_wanted: true, region: None }
+        Self { walker: walker.into(), goal, path: None, is_wanted: true, is_over: false, region: None }
     }
 
     /// Asks for a path to another block, or to the same one again. The path so far stays until the new one is found.
     pub fn go_to(&mut self, goal: BlockPos) {
-        (self.goal, self.is_wanted) = (goal, true);
+        (self.goal, self.is_wanted, self.is_over) = (goal, true, false);
+    }
+
+    /// Gives up the path and the search for one. An entity with a [`Walk`](super::Walk) stands where it is.
+    pub fn stop(&mut self) {
+        (self.path, self.is_wanted, self.is_over) = (None, false, true);
+    }
+
+    /// Returns `true` if the [`Walk`](super::Walk) of the entity has ended, or was stopped, since a path was asked for.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// The walk has come to the end of the path.
+    pub(super) fn end(&mut self) {
+        self.is_over = true;
+    }
+
+    pub(super) fn path_mut(&mut self) -> Option<&mut Path> {
+        self.path.as_mut()
     }
 
     /// The goal.
@@ -150,10 +197,10 @@ impl PathTo {
             let high = BlockPos::new(around.max.x.max(point.x), around.max.y.max(point.y), around.max.z.max(point.z));
             BlockBox::new(low, high)
         });
-        // As large as a search takes a walker.
+        // As large as a search takes a walker. A block two below the feet may be the floor, if it is taller than a cell.
         let blocks = |size: f32| size.clamp(0.0, PATH_REACH as f32).ceil() as i64 + 1;
         let (wide, high) = (blocks(self.walker.width), blocks(self.walker.height) + blocks(self.walker.jump));
-        let around = BlockBox { min: around.min.offset(-wide, -1, -wide), max: around.max.offset(wide, high, wide) };
+        let around = BlockBox { min: around.min.offset(-wide, -2, -wide), max: around.max.offset(wide, high, wide) };
         changed.iter().any(|chunk| !BlockBox::of_chunk(*chunk).intersection(&around).is_empty())
     }
 }
@@ -173,7 +220,7 @@ struct PathFinder {
     tables: Vec<(Arc<Walker>, WalkTable)>,
 }
 
-fn waypoint(at: &Position) -> Waypoint {
+pub(super) fn waypoint(at: &Position) -> Waypoint {
     Waypoint::new(at.block, at.offset.to_array())
 }
 
@@ -194,8 +241,8 @@ fn find_paths(
 ) {
     let PathFinder { steps_per_tick, search, searching, queue, queued, changed, tables } = &mut *finder;
     let changed = mem::take(changed);
-    let is_due =
-        |to: &PathTo| to.is_wanted || to.path.is_some() && to.region != Some(info.region) || to.is_near(&changed);
+    let may_change = |to: &PathTo| to.path.is_some() && to.region != Some(info.region) || to.is_near(&changed);
+    let is_due = |to: &PathTo| to.is_wanted || !to.is_over && may_change(to);
     let due = walkers.iter().filter(|(entity, .., to)| !queued.contains(entity) && is_due(to));
     let mut due: Vec<_> = due.map(|(entity, id, ..)| (*id, entity)).collect();
     due.sort_unstable();
@@ -216,6 +263,8 @@ fn find_paths(
         };
         let mut ground = WalkableGround::new(table_of(tables, &to.walker, &types), |pos| columns.loaded_chunk(pos));
         if !to.is_wanted {
+            // It may have been stopped during its search.
+            searching.take_if(|(searcher, _)| *searcher == entity);
             let rest = to.path.as_ref().map_or(0, |path| path.waypoints.len().saturating_sub(path.next));
             steps = steps.saturating_sub(rest as u32 + 1);
             let is_blocked = to.path.as_ref().is_some_and(|path| path.first_blocked(&mut ground).is_some());

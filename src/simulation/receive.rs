@@ -1,6 +1,7 @@
 //! The beginning of a task: receiving the inbox.
 
 use super::columns::blocks::RegionColumns;
+use super::columns::new_columns::tell_of_new_columns;
 use super::info::RegionInfo;
 use super::letter::{Content, Undeliverable};
 use super::post::Post;
@@ -38,6 +39,7 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
     settle_resources(world, resources, &arrived);
     make_edits(world, contents);
     if let Task::Tick { clock, .. } = *task {
+        tell_of_new_columns(world, contents);
         draw_random_ticks(world, contents, clock);
     }
     let letters = mem::take(&mut contents.inbox.letters);
@@ -101,9 +103,10 @@ fn receive_columns(world: &mut World, contents: &mut RegionContents) {
         return;
     }
     world.insert_resource(Moving);
-    for LoadedColumn { column, entities, mut block_ticks, light } in columns {
+    for LoadedColumn { column, entities, mut block_ticks, light, is_new } in columns {
         let owned = world.resource_mut::<RegionColumns>().into_inner();
         owned.awaiting.remove(&column.pos());
+        owned.new.extend(is_new.then_some(column.pos()));
         let is_part = column.loaded().is_some();
         // The part that is already loaded may have been edited since, and its ticks may have come due.
         if let Some(new) = owned.insert(column, light).filter(|_| is_part) {

@@ -1,6 +1,7 @@
 //! How region worlds are built: the game's plugins, its registrations, and this crate's systems around them.
 
 use super::SharedMessages;
+use super::bodies::floor::RegionFollowers;
 use super::columns::blocks::RegionColumns;
 use super::ground::GroundFault;
 use super::info::RegionInfo;
@@ -10,8 +11,8 @@ use super::template_error::RegionTemplateError;
 use super::travel::components::RegionComponents;
 use super::world::{RegionContents, RegionWorld};
 use super::{
-    BlockChanged, BlockTick, ColumnReady, ColumnRestored, EntityIndex, GroundSettings, RandomTick, RegionRandom,
-    RuleLoop, SplitMix64,
+    BlockChanged, BlockTick, ColumnReady, ColumnRestored, EntityIndex, GroundSettings, NewColumn, RandomTick,
+    RegionRandom, RuleLoop, SplitMix64,
 };
 use crate::block::{BlockId, BlockRegistry, BlockSet};
 use bevy::ecs::error::FallbackErrorHandler;
@@ -147,6 +148,7 @@ impl RegionTemplate {
             .init_resource::<RegionColumns>()
             .init_resource::<GroundSettings>()
             .init_resource::<EntityIndex>()
+            .insert_resource(RegionFollowers(self.components.clone()))
             .insert_resource(RegionRandom(SplitMix64::new(self.seed)))
             .init_resource::<Post>()
             .init_resource::<RegionInfo>();
@@ -156,6 +158,7 @@ impl RegionTemplate {
         OwnMessages::add::<RandomTick>(world);
         OwnMessages::add::<RuleLoop>(world);
         OwnMessages::add::<ColumnRestored>(world);
+        OwnMessages::add::<NewColumn>(world);
         register_message::<ColumnReady>(&mut app);
         if let Some(handler) = self.error_handler {
             app.insert_resource(handler);

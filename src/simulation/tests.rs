@@ -4,6 +4,7 @@ mod ground;
 mod losses;
 mod model;
 mod moves;
+mod new_columns;
 mod salvage;
 mod saving;
 

@@ -179,7 +179,7 @@ impl RegionWorld {
         let world = self.app.world_mut();
         let mut info = world.resource_mut::<RegionInfo>();
         (info.region, info.dimension) = (region, ground.dimension);
-        (info.heights, info.section_shift) = (ground.heights.clone(), ground.section_shift);
+        (info.heights, info.floor, info.section_shift) = (ground.heights.clone(), ground.floor, ground.section_shift);
         world.resource_mut::<RegionColumns>().settle(ground);
     }
 

@@ -3,7 +3,7 @@
 use super::expected_plugin::expect_plugin;
 use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, MainLink, requests};
 use crate::generation::Generator;
-use crate::simulation::TimeOfDay;
+use crate::simulation::{Floor, TimeOfDay};
 use crate::space::DimensionId;
 use crate::storage::DimensionNames;
 use bevy::ecs::{lifecycle::HookContext, world::DeferredWorld};
@@ -93,6 +93,8 @@ pub struct Dimension {
     id: Option<DimensionId>,
     name: String,
     heights: Range<i64>,
+    /// `None` for the default of its heights.
+    floor: Option<Floor>,
     generator: Arc<dyn Generator>,
 }
 
@@ -102,7 +104,8 @@ impl Dimension {
 
     /// A dimension with a name in the store, and a generator for its columns.
     pub fn new(name: impl Into<String>, generator: impl Generator) -> Self {
-        Self { id: None, name: name.into(), heights: Self::DEFAULT_HEIGHTS, generator: Arc::new(generator) }
+        let (heights, generator) = (Self::DEFAULT_HEIGHTS, Arc::new(generator));
+        Self { id: None, name: name.into(), heights, floor: None, generator }
     }
 
     /// Sets the height range, in blocks; up to all of `i64`.
@@ -111,8 +114,17 @@ impl Dimension {
     /// its height is reduced later: of each column only the chunks within the vertical radius of a
     /// [`Viewer`](crate::simulation::Viewer) are generated and loaded. Accessing a block that is not loaded is an error in a
     /// region. Entities are loaded with their column at any height.
+    ///
+    /// The heights may differ from those of an earlier session. Columns that were stored with smaller ones are generated for the
+    /// rest when they load.
     pub fn with_height(mut self, heights: Range<i64>) -> Self {
         self.heights = heights;
+        self
+    }
+
+    /// Sets where falls out of the dimension end, and how. By default bodies end 64 blocks below the lowest block, and players stand there.
+    pub fn with_floor(mut self, floor: Floor) -> Self {
+        self.floor = Some(floor);
         self
     }
 
@@ -133,6 +145,11 @@ impl Dimension {
     /// The height range, in blocks.
     pub fn heights(&self) -> Range<i64> {
         self.heights.clone()
+    }
+
+    /// The floor.
+    pub fn floor(&self) -> Floor {
+        self.floor.unwrap_or_else(|| Floor::below(&self.heights))
     }
 }
 
@@ -227,12 +244,14 @@ pub(super) fn open(
         if !is_added {
             continue;
         }
+        let floor = dimension.floor();
         let Dimension { name, heights, generator, .. } = dimension;
         names.insert(entity, name.clone());
         let spec = DimensionSpec {
             entity,
             name: name.clone(),
             heights: heights.clone(),
+            floor,
             generator: generator.clone(),
             clock: clock.copied(),
             time_of_day: time_of_day.copied(),

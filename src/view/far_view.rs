@@ -1,6 +1,7 @@
 //! Summaries of generated columns in the main world.
 
 use super::Dimension;
+use super::followed_body::FollowedBodies;
 use super::jobs::JobIndex;
 use super::viewers::Place;
 use crate::chunk::ColumnSummary;
@@ -76,6 +77,7 @@ pub(super) fn build(app: &mut App) {
 pub(super) fn send_far_views(
     jobs: Res<Jobs>,
     listeners: Query<(Entity, &FarView, Option<&Viewer>, Place)>,
+    bodies: FollowedBodies,
     dimensions: Query<&Dimension>,
     mut removed: RemovedComponents<FarView>,
     mut known: ResMut<FarColumns>,
@@ -90,12 +92,13 @@ pub(super) fn send_far_views(
         }
     }
     for (entity, view, viewer, place) in &listeners {
+        let body = bodies.position(entity);
         let dimension = match view.target {
-            Target::Beside => viewer.and_then(Viewer::dimension),
+            Target::Beside => body.map(|body| body.dimension).or_else(|| viewer.and_then(Viewer::dimension)),
             Target::Dimension(dimension) => Some(dimension),
             Target::Viewer(_) => None,
         };
-        let column = place.position().map(|position| position.column());
+        let column = body.or_else(|| place.position()).map(|position| position.column());
         let at = match (view.target, dimension.filter(|dimension| open.contains(dimension)), column) {
             (Target::Viewer(_), ..) => None,
             (_, Some(dimension), Some(column)) => Some((dimension, column)),

@@ -132,7 +132,8 @@ pub(crate) fn move_own_bodies(
         let rate = if clock.rate > 0.0 && clock.rate.is_finite() { clock.rate } else { 1.0 };
         let period = Duration::try_from_secs_f64(step / rate).unwrap_or(SLOWEST_STEP).clamp(FASTEST_STEP, SLOWEST_STEP);
         let chunk = |pos: ChunkPos| columns.column(dimension, pos.column())?.loaded_chunk(pos.y);
-        let mut mover = BodyMover::new(&types, &chunk);
+        let floor = known.map(|known| known.floor).or(own.prediction.as_ref().map(Prediction::floor));
+        let mut mover = BodyMover::new(&types, &chunk).with_floor(floor.unwrap_or(i64::MIN));
 
         own.jumps |= intent.jumps;
         let passed = if ticks.is_lockstep { period } else { time.delta() };

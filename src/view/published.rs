@@ -192,6 +192,12 @@ impl PublishedBlocks<'_> {
         Some(Light::new(levels, self.columns.daylight(dimension)))
     }
 
+    /// Returns `true` if the block is known to be opaque.
+    #[cfg(feature = "render")]
+    pub(crate) fn is_opaque(&self, dimension: DimensionId, position: BlockPos) -> bool {
+        self.block(dimension, position).is_some_and(|block| self.types.block(block).is_opaque())
+    }
+
     /// A column of a dimension.
     pub fn column(&self, dimension: DimensionId, column: ColumnPos) -> Option<&Column> {
         self.columns.column(dimension, column)

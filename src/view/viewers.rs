@@ -1,5 +1,6 @@
 //! The positions of the main world's viewers.
 
+use super::followed_body::FollowedBodies;
 use super::{Dimension, DimensionOpen, Job, Mirror, WorldStatistics};
 use crate::coordinator::{MainLink, requests};
 use crate::simulation::{Position, Viewer, ViewerRadii};
@@ -40,40 +41,42 @@ impl PlaceItem<'_, '_> {
     }
 }
 
-/// The time after which a dimension without viewers is worth a warning.
+/// The time after which a world without viewers is worth a message.
 const WITHOUT_VIEWERS: Duration = Duration::from_secs(3);
 
-/// Explains a dimension in which nothing happens: it is open for a while, but no viewer, job or letter loads ground of it.
+/// Explains a world in which nothing happens: a dimension is open for a while, but no viewer, job or letter loads ground. A dimension
+/// without viewers beside one that has some may be meant to be empty.
 pub(super) fn log_missing_viewers(
     time: Res<Time<Real>>,
-    open: Query<(&Dimension, &DimensionOpen)>,
-    viewers: Query<&Viewer>,
+    open: Query<&Dimension, With<DimensionOpen>>,
+    viewers: Query<(), (With<Viewer>, Without<Mirror>)>,
     jobs: Query<(), With<Job>>,
     statistics: Res<WorldStatistics>,
-    // When each dimension opened; `None` if there is nothing more to say about it.
-    mut since: Local<FxHashMap<DimensionId, Option<Duration>>>,
+    mut since: Local<Option<Duration>>,
+    mut is_done: Local<bool>,
 ) {
-    for (dimension, &DimensionOpen { id, .. }) in &open {
-        let since = since.entry(id).or_insert_with(|| Some(time.elapsed()));
-        let Some(opened) = *since else { continue };
-        let has_ground = || statistics.regions.iter().any(|region| region.dimension == id && region.columns > 0);
-        if viewers.iter().any(|viewer| viewer.dimension() == Some(id)) || !jobs.is_empty() || has_ground() {
-            *since = None;
-        } else if time.elapsed() > opened + WITHOUT_VIEWERS {
-            *since = None;
-            // Not a warning: a server has no viewers until a client connects.
-            info!(
-                "the dimension {:?} is open, but no ground is loaded, because no entity has a Viewer in it: spawn one with \
-                 Viewer::in_dimension(dimensions.id(name)) and a Transform",
-                dimension.name()
-            );
-        }
+    if *is_done || open.is_empty() {
+        return;
+    }
+    let has_ground = || statistics.regions.iter().any(|region| region.columns > 0);
+    if !viewers.is_empty() || !jobs.is_empty() || has_ground() {
+        *is_done = true;
+    } else if time.elapsed() > *since.get_or_insert(time.elapsed()) + WITHOUT_VIEWERS {
+        *is_done = true;
+        let names: Vec<_> = open.iter().map(|dimension| format!("{:?}", dimension.name())).collect();
+        // Not a warning: a server has no viewers until a client connects.
+        info!(
+            "no ground of {} is loaded, because no entity has a Viewer: spawn one with \
+             Viewer::in_dimension(dimensions.id(name)) and a Transform",
+            names.join(", ")
+        );
     }
 }
 
 pub(super) fn send_viewers(
     link: Res<MainLink>,
     viewers: Query<(Entity, &Viewer, Place), Without<Mirror>>,
+    bodies: FollowedBodies,
     dimensions: Query<&Dimension>,
     opened: Query<&DimensionOpen, Added<DimensionOpen>>,
     mut removed: RemovedComponents<Viewer>,
@@ -87,7 +90,11 @@ pub(super) fn send_viewers(
     let gone = removed.read().filter(|viewer| sent.remove(viewer).is_some());
     let mut moves: Vec<_> = gone.map(|viewer| (viewer, None)).collect();
     for (entity, viewer, place) in &viewers {
-        let Some(dimension) = viewer.dimension() else {
+        let body = bodies.position(entity);
+        let Some(dimension) = body.map(|body| body.dimension).or_else(|| viewer.dimension()) else {
+            if bodies.is_follower(entity) {
+                continue;
+            }
             warn_once!(
                 "{entity} is a Viewer without a dimension, so nothing is loaded for it: make it by \
                  Viewer::in_dimension(dimensions.id(name)), with Res<Dimensions>"
@@ -101,7 +108,7 @@ pub(super) fn send_viewers(
             );
             continue;
         }
-        let Some(position) = place.position() else {
+        let Some(position) = body.or_else(|| place.position()) else {
             warn_once!(
                 "{entity} is a Viewer without a Transform or a Position, so nothing is loaded for it: insert a Transform beside it"
             );

@@ -12,7 +12,7 @@ const PLACE: BlockPos = BlockPos::new(3, 200, 5);
 fn open(store: &Arc<MemoryStore>) -> (App, DimensionId) {
     let mut app = headless(lockstep_on(store));
     app.add_plugins(RulesPlugin);
-    let overworld = app.world().resource::<Dimensions>().id(OVERWORLD);
+    let overworld = app.dimension_id(OVERWORLD);
     viewer(&mut app, overworld, 0.0, 0.0, 2);
     start(&mut app);
     update_until(&mut app, "the ground is there", |world| block_at(world, overworld, PLACE).is_some());

@@ -3,8 +3,9 @@
 
 use crate::support::*;
 use bevy::ecs::system::RunSystemOnce;
+use bevy_terrane::liquid::liquid_states;
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::simulation::{BodyState, SplitMix64};
 use bevy_terrane::storage::MemoryStore;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -205,6 +206,56 @@ fn an_own_body_moves_at_once_and_its_region_follows() {
     assert_eq!(state(&app, own).0, there, "both agree to the last bit");
     assert!(there.block.x > start.block.x + 8);
     assert_eq!(*app.world().get::<Position>(own).unwrap(), there);
+}
+
+/// Promise, bodies: An own body that a stream carries along agrees with its region to the bit.
+#[test]
+fn an_own_body_in_a_stream_agrees_with_its_region() {
+    let mut app = game(lockstep());
+    app.add_plugins(BodyPlugin).register_saved_component::<Sheep>().mirror_region_component::<Sheep>();
+    app.mirror_region_component::<BodyVelocity>().mirror_region_component::<Grounded>();
+    app.register_block_states(liquid_states(BlockType::new("game:water").transparent())).unwrap();
+    let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Void));
+    viewer(&mut app, dimension, 0.0, 0.0, 4);
+    start(&mut app);
+    update(&mut app, 20);
+    // A chute to the east, two blocks wide and deep.
+    let stream = |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
+        let stone = types.id("terrane:stone").unwrap();
+        for x in 0..8_i64 {
+            let water = types.state("game:water", &[("level", &(8 - x).to_string())]).unwrap();
+            for (z, y) in (2..6).flat_map(|z| (9..12).map(move |y| (z, y))) {
+                let is_bank = y == 9 || z == 2 || z == 5;
+                let block = if is_bank { stone } else { water };
+                blocks.set_block(BlockPos::new(x, y, z), block).unwrap();
+            }
+        }
+    };
+    ask_region(&mut app, dimension, BlockPos::new(3, 9, 3), stream);
+    let person = (Sheep, BlockBody::new(0.6, 1.8), CharacterController::default(), StableId(SHEEP));
+    spawn_in_region(&mut app, dimension, BlockPos::new(1, 10, 3), person);
+    let own = app.world_mut().spawn(OwnBody::new(SHEEP)).id();
+    update_until(&mut app, "the body is known", |world| {
+        world.get::<OwnBody>(own).is_some_and(|own| own.state().is_some())
+    });
+    // The body in the main world is ahead of the mirror by some updates.
+    let (mut ahead, mut fastest) = (Vec::<(Position, Vec3, Grounded)>::new(), 0.0_f64);
+    for tick in 0..400 {
+        if ahead.last().is_some_and(|(place, ..)| place.block.y < -20) {
+            break;
+        }
+        // Where the stream ends it still stands on the edge, and walks over it.
+        let direction = Vec3::new(0.1, 0.0, 0.3 * (tick as f32).sin());
+        intend(&mut app, own, Intent { direction, ..Intent::default() });
+        update(&mut app, 1);
+        let BodyState { position, velocity, grounded } = *app.world().get::<OwnBody>(own).unwrap().state().unwrap();
+        ahead.push((position, velocity.0, grounded));
+        fastest = fastest.max(grounded.drift[0]);
+        let known = sheep(&mut app, SHEEP);
+        assert!(tick < 10 || ahead.contains(&known), "tick {tick}: the region has it at {known:?}");
+    }
+    let place = ahead.last().unwrap().0;
+    assert!(fastest > 0.7 && place.block.y < -20 && place.block.x >= 8, "{fastest} {place:?}");
 }
 
 /// An own body among blocks that the player has just placed, and others that only the region knows.

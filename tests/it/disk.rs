@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
 
 type OnRead = Box<dyn Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync>;
 type OnScan = Box<dyn Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync>;
@@ -21,6 +22,9 @@ pub struct Disk(Arc<Inner>);
 struct Inner {
     store: MemoryStore,
     gate: Gate,
+    commits: Gate,
+    answers: Gate,
+    loads: Gate,
     is_full: AtomicBool,
     is_unreadable: AtomicBool,
     on_read: OnceLock<OnRead>,
@@ -60,6 +64,21 @@ impl Disk {
     /// The gate at which writes wait.
     pub fn gate(&self) -> &Gate {
         &self.0.gate
+    }
+
+    /// The gate at which commits wait. Other writes pass.
+    pub fn commits(&self) -> &Gate {
+        &self.0.commits
+    }
+
+    /// The gate at which the coordinator's questions about entities wait after they have read, like answers that are on their way.
+    pub fn answers(&self) -> &Gate {
+        &self.0.answers
+    }
+
+    /// The gate at which loading columns waits before it reads.
+    pub fn loads(&self) -> &Gate {
+        &self.0.loads
     }
 
     /// Sets whether the disk is full, so that writes fail.
@@ -113,6 +132,19 @@ impl Disk {
         if fails.load(Ordering::SeqCst) { Err(error()) } else { Ok(()) }
     }
 
+    /// Reads, and waits at the gates for it.
+    fn read_at_gates<T>(&self, family: Family, read: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let is_on = |name: &str| thread::current().name().is_some_and(|thread| thread.starts_with(name));
+        if is_on("terrane loading") {
+            self.0.loads.pass();
+        }
+        let result = read();
+        if is_on("terrane answers") && family == Family::Entities {
+            self.0.answers.pass();
+        }
+        result
+    }
+
     fn note(&self, changes: usize, is_synced: bool) {
         self.0.log.lock().unwrap().push(Wrote { changes, is_synced });
     }
@@ -124,11 +156,11 @@ impl KeyValueStore for Disk {
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.0.store.get(family, key)
+        self.read_at_gates(family, || self.0.store.get(family, key))
     }
 
     fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        let mut values = self.0.store.multi_get(family, keys)?;
+        let mut values = self.read_at_gates(family, || self.0.store.multi_get(family, keys))?;
         self.0.on_read.get().map_or(Ok(()), |on_read| on_read(family, keys, &mut values))?;
         Ok(values)
     }
@@ -136,12 +168,15 @@ impl KeyValueStore for Disk {
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         self.fail_if(&self.0.is_unreadable, "scan", "a bad sector")?;
         self.0.on_scan.get().map_or(Ok(()), |on_scan| on_scan(family, &range, limit))?;
-        self.0.store.scan(family, range, limit)
+        self.read_at_gates(family, || self.0.store.scan(family, range, limit))
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         self.fail_if(&self.0.is_full, "write", "no space left on device")?;
         self.0.gate.pass();
+        if thread::current().name() == Some("terrane storage") {
+            self.0.commits.pass();
+        }
         let changes = batch.len();
         self.0.store.write(batch, durability)?;
         self.note(changes, durability == Durability::Sync);

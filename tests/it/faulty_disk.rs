@@ -295,7 +295,7 @@ fn fail_and_recover(bytes: usize, tries: u32, times: u32) {
         assert!(errors.iter().any(is_read_only), "nobody is told that it can only be read: {errors:?}");
         assert!(written.iter().all(|round| has(&store, *round, bytes)), "all can be read meanwhile");
         disk.fails(false);
-        let patience = Instant::now() + Duration::from_secs(20);
+        let patience = Instant::now() + Duration::from_secs(120);
         while let Err(error) = store.write(batch(round, bytes), Durability::Sync) {
             assert!(Instant::now() < patience, "it does not work again: {error}");
             thread::sleep(Duration::from_millis(20));

@@ -159,6 +159,36 @@ fn a_column_fetched_just_before_a_halt_comes_back_whole() {
 }
 
 #[test]
+fn an_entity_that_was_on_a_fetched_column_and_died_does_not_come_back_with_its_late_record() {
+    let disk = Disk::default();
+    let (mut app, dimension) = with_ann_beside(plugin(&disk));
+    let stone = id_of(app.world(), "terrane:stone");
+    spawn_in_region(&mut app, dimension, HERE, walker("bob", 0.0));
+    update_until(&mut app, "bob is there", |world| walkers(world).len() == 1);
+    disk.loads().close();
+    in_region(&mut app, dimension, HERE, move |region| {
+        fetch(region, stone);
+        let mut bobs = region.query_filtered::<&mut Position, With<Walker>>();
+        bobs.single_mut(region).unwrap().block = BESIDE;
+    });
+    update_until(&mut app, "the rest of the column is on order", |_| disk.loads().waiting() > 0);
+    viewer(&mut app, dimension, BESIDE.x as f32, 0.0, 0);
+    save(&mut app);
+    in_region(&mut app, dimension, HERE, move |region| {
+        let bob = region.query_filtered::<Entity, With<Walker>>().single(region).unwrap();
+        region.despawn(bob);
+    });
+    update_until(&mut app, "bob is gone", |world| walkers(world).is_empty());
+    disk.loads().open();
+    // Ann came with the rest of the column, and bob is not alive again.
+    update_until(&mut app, "ann is there", |world| !walkers(world).is_empty());
+    update(&mut app, 50);
+    let names: Vec<String> = walkers(app.world_mut()).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["ann"]);
+    assert!(is_ann_there_once(&mut app, dimension));
+}
+
+#[test]
 fn unreadable_parts_of_a_fetched_column_are_retried() {
     let disk = Disk::default();
     let (mut app, dimension) = with_ann_beside(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin(&disk) });

@@ -16,7 +16,7 @@ use bevy_terrane::snapshot::schematic::{
 use bevy_terrane::space::{HeightSet, TilePos};
 use bevy_terrane::storage::{
     BatchOpacity, Durability, EntityRecord, Family, KeyValueStore, MemoryStore, SaveBatch, StoredBlockTick,
-    StoredPregeneration, ViewerRecord, WorldStore, WriteBatch, envelope,
+    StoredPregeneration, TileHistory, ViewerRecord, WorldStore, WriteBatch, envelope,
 };
 use proptest::prelude::any;
 use proptest::strategy::{Strategy, ValueTree};
@@ -341,6 +341,11 @@ fn stored_world() -> Arc<MemoryStore> {
     let mut masks = [0; 64];
     masks[56] = 2;
     batch.tiles.insert((HERE, TilePos::new(0, -1)), masks);
+    let mut history = TileHistory::default();
+    history.set_new(pos, true);
+    history.set_heights(pos, Some((-64..320).into()));
+    batch.histories.insert((HERE, pos.tile()), history);
+    batch.heights.insert(HERE, -16..16);
     batch.summaries.insert((HERE, pos), Arc::new(ColumnSummary::new(&column)));
     let (area, cursor) = (ColumnArea::Disc { center: pos, radius: 9 }, Default::default());
     let elapsed = std::time::Duration::from_secs(3);
@@ -364,6 +369,9 @@ fn read_everything(store: &Arc<MemoryStore>) {
         let _ = world.viewers(HERE);
         let _ = world.entity(Uuid::from_u128(5));
         let _ = world.stored_tiles(HERE);
+        let _ = world.histories(HERE);
+        let _ = world.history_of_stored(HERE, pos);
+        let _ = world.first_heights(HERE);
         let _ = world.summaries(HERE, &[pos]);
         let _ = world.pregenerations(HERE);
         let _ = world.opacity(HERE, pos.batch());

@@ -127,6 +127,75 @@ fn a_flood_goes_on_after_a_restart() {
     assert_eq!(flood(4), once);
 }
 
+/// Promise, liquids: In a whole world, water in a layer of a slab flows out of it, through a porous fence, and dries, over restarts too.
+#[test]
+fn water_in_a_layer_flows_out_and_dries() {
+    let store = Arc::new(MemoryStore::new());
+    let open = || {
+        let mut app = living(lockstep_on(&store));
+        app.register_block(BlockType::new("game:slab").with_shape(BlockShape::slab())).unwrap();
+        let fence = BlockType::new("game:fence").with_shape(BlockShape::fence()).with_tag(tags::POROUS);
+        app.register_block(fence).unwrap();
+        let dimension = flat(&mut app);
+        viewer(&mut app, dimension, 0.0, 0.0, 2);
+        start(&mut app);
+        update_until(&mut app, "it is loaded", |world| block_at(world, dimension, BlockPos::new(3, 0, 3)).is_some());
+        (app, dimension)
+    };
+    let (slab, fence) = (BlockPos::new(3, 1, 3), BlockPos::new(4, 1, 3));
+    let layers = |app: &mut App, dimension: DimensionId, place: BlockPos| {
+        ask_region(app, dimension, place, move |blocks: RegionBlocks, types: Res<BlockTypes>| {
+            let blocks = (0..).map_while(|layer| blocks.block_at(place, layer).unwrap());
+            blocks.map(|block| types.block(block).name().to_owned()).collect::<Vec<_>>()
+        })
+    };
+    let (mut app, dimension) = open();
+    place(&mut app, dimension, slab, "game:slab");
+    place(&mut app, dimension, fence, "game:fence");
+    let water = id_of(app.world(), "game:water");
+    update(&mut app, 2);
+    ask_region(&mut app, dimension, slab, move |mut blocks: RegionBlocks| blocks.set_block_at(slab, 1, water).unwrap());
+    update(&mut app, 12);
+    let (mut app, dimension) = reopen(app, open);
+    update(&mut app, 60);
+    assert_eq!(layers(&mut app, dimension, slab), ["game:slab", "game:water[level=8]"]);
+    assert_eq!(layers(&mut app, dimension, fence), ["game:fence", "game:water[level=7]"]);
+    let beyond = fence.offset(1, 0, 0);
+    assert_eq!(layers(&mut app, dimension, beyond), ["game:water[level=6]"]);
+    ask_region(&mut app, dimension, slab, move |mut blocks: RegionBlocks| blocks.remove_block(slab, 1).unwrap());
+    update(&mut app, 12);
+    let (mut app, dimension) = reopen(app, open);
+    update(&mut app, 100);
+    assert_eq!(layers(&mut app, dimension, slab), ["game:slab"]);
+    assert_eq!(layers(&mut app, dimension, fence), ["game:fence"]);
+    assert_eq!(self::water(&app, dimension, [-12..16, 0..4, -12..16]).len(), 0);
+}
+
+/// Sand lies on a slab that has water in the layer below it, and takes the place of all layers of liquid.
+#[test]
+fn sand_lies_on_what_any_layer_has() {
+    let mut app = living(lockstep());
+    app.register_block(BlockType::new("game:slab").with_shape(BlockShape::slab())).unwrap();
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 0.0, 0.0, 2);
+    start(&mut app);
+    let (slab, bare) = (BlockPos::new(3, 1, 3), BlockPos::new(9, 1, 3));
+    update_until(&mut app, "it is loaded", |world| block_at(world, dimension, slab).is_some());
+    ask_region(&mut app, dimension, slab, move |mut blocks: RegionBlocks, types: Res<BlockTypes>| {
+        let [slab_id, water] = ["game:slab", "terrane:water"].map(|name| types.id(name).unwrap());
+        blocks.set_block(slab, types.id("game:water").unwrap()).unwrap();
+        blocks.set_block_at(slab, 1, slab_id).unwrap();
+        blocks.set_block_at(bare, 1, water).unwrap();
+    });
+    for cell in [slab, bare] {
+        place(&mut app, dimension, cell.offset(0, 3, 0), "game:sand");
+    }
+    update(&mut app, 60);
+    assert_eq!(name_at(&app, dimension, slab.offset(0, 1, 0)).as_deref(), Some("game:sand"));
+    let layers = ask_region(&mut app, dimension, bare, move |blocks: RegionBlocks| blocks.layer_count(bare).unwrap());
+    assert_eq!((name_at(&app, dimension, bare).as_deref(), layers), (Some("game:sand"), 1));
+}
+
 /// The blocks that heard of a change.
 #[derive(Resource, Clone, Default)]
 struct Rung(Arc<Mutex<Vec<BlockPos>>>);

@@ -8,6 +8,7 @@ use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::region::RegionizerConfig;
 use bevy_terrane::storage::MemoryStore;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -248,5 +249,54 @@ fn regions_that_came_merged_parted_and_went_leave_nothing_behind_in_lockstep() {
 fn regions_that_came_merged_parted_and_went_leave_nothing_behind() {
     alone("regions_that_came_merged_parted_and_went_leave_nothing_behind", || {
         assert_that_memory_comes_back(|disk| TerranePlugin { tick_mode: TickMode::Independent, ..lockstep_on(disk) });
+    });
+}
+
+/// An entity that jumps in each tick.
+#[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
+struct Jumper {
+    jumps: i64,
+}
+
+/// Jumps from one of 53 places to another.
+fn jump(mut jumpers: Query<(&mut Jumper, &mut Position)>) {
+    for (mut jumper, mut position) in &mut jumpers {
+        jumper.jumps += 1;
+        position.block.x = 16 * SPACING * (jumper.jumps * 19 % 53) + 8;
+    }
+}
+
+/// Promise, worlds: Entities that keep jumping from region to region in a stored world leave no memory behind.
+#[test]
+fn entities_that_jump_leave_nothing_behind() {
+    alone("entities_that_jump_leave_nothing_behind", || {
+        let folder = tempfile::tempdir().unwrap();
+        let plugin = TerranePlugin {
+            tick_mode: TickMode::Lockstep,
+            saving: SaveSettings::every(Duration::from_millis(500)),
+            ..TerranePlugin::at(folder.path())
+        };
+        let mut app = game(plugin);
+        app.register_saved_component::<Jumper>().mirror_region_component::<Jumper>().add_region_plugins(|region| {
+            region.add_systems(RegionTick, jump);
+        });
+        let dimension = flat(&mut app);
+        for number in 0..53 {
+            viewer(&mut app, dimension, (16 * SPACING * number + 8) as f32, 8.0, 0);
+        }
+        start(&mut app);
+        until_regions(&mut app, 53);
+        for number in 0..6 {
+            spawn_in_region(&mut app, dimension, BlockPos::new(8, 5, 8), Jumper { jumps: 9 * number });
+        }
+        let held = [(); 3].map(|()| {
+            update(&mut app, 20 * rounds(30) as usize);
+            save(&mut app);
+            println!("live bytes: {}", live_bytes());
+            live_bytes()
+        });
+        let jumps = app.world_mut().query::<&Jumper>().iter(app.world()).map(|jumper| jumper.jumps).sum::<i64>();
+        assert!(jumps > 2_000, "{jumps} jumps");
+        assert!(held[2] < held[1] + 256 * 1024, "live bytes after each part: {held:?}");
     });
 }

@@ -5,14 +5,16 @@ use crate::support::*;
 use bevy::ecs::system::NonSendMarker;
 use bevy::log::LogPlugin;
 use bevy_terrane::prelude::*;
+use bevy_terrane::storage::MemoryStore;
 use bevy_terrane::view::DimensionGeneration;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::Arc;
 
 /// The mistake of a process that [`log_of`] starts.
 const MISTAKE: &str = "TERRANE_TEST_MISTAKE";
 
-const MISTAKES: [(&str, fn()); 18] = [
+const MISTAKES: [(&str, fn()); 20] = [
     ("a viewer without a dimension", a_viewer_without_a_dimension),
     ("a viewer in no dimension", a_viewer_in_no_dimension),
     ("a viewer without a place", a_viewer_without_a_place),
@@ -26,7 +28,9 @@ const MISTAKES: [(&str, fn()); 18] = [
     ("a generator that panics", a_generator_that_panics),
     ("a registration while the app runs", a_registration_while_the_app_runs),
     ("no plugins of Bevy", no_plugins_of_bevy),
-    ("a dimension without a viewer", a_dimension_without_a_viewer),
+    ("a world without a viewer", a_world_without_a_viewer),
+    ("an empty dimension", an_empty_dimension),
+    ("a renamed block", a_renamed_block),
     ("a large radius", a_large_radius),
     ("a large radius in a region", a_large_radius_in_a_region),
     ("a panic in a region", a_panic_in_a_region),
@@ -204,16 +208,42 @@ fn no_plugins_of_bevy() {
     assert_eq!(app.should_exit(), Some(AppExit::error()));
 }
 
-fn a_dimension_without_a_viewer() {
+fn a_world_without_a_viewer() {
+    let mut app = logged(lockstep());
+    flat(&mut app);
+    spawn_dimension(&mut app, Dimension::new("moon", Flat::new()));
+    run_for_four_seconds(&mut app);
+}
+
+/// A dimension that is meant to be empty, such as one for arenas, beside one that is not.
+fn an_empty_dimension() {
     let mut app = logged(lockstep());
     let overworld = flat(&mut app);
     viewer(&mut app, overworld, 0.0, 0.0, 1);
     spawn_dimension(&mut app, Dimension::new("moon", Flat::new()));
-    start(&mut app);
+    run_for_four_seconds(&mut app);
+}
+
+fn run_for_four_seconds(app: &mut App) {
+    start(app);
     for _ in 0..80 {
         app.update();
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
+}
+
+fn a_renamed_block() {
+    let store = Arc::new(MemoryStore::new());
+    let mut first = game(lockstep_on(&store));
+    let oven = BlockStates::new(BlockType::new("game:oven")).with_property("lit", ["false", "true"]);
+    first.register_block_states(oven).unwrap();
+    start(&mut first);
+    first.update();
+    drop(first);
+    let mut second = logged(lockstep_on(&store));
+    second.register_block(BlockType::new("game:furnace")).unwrap();
+    start(&mut second);
+    update(&mut second, 5);
 }
 
 fn a_large_radius() {
@@ -334,10 +364,33 @@ fn an_app_without_the_plugins_of_bevy_ends_with_a_message() {
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.
 #[test]
-fn a_dimension_without_viewers_is_logged() {
-    let lines = lines_with("a dimension without a viewer", "because no entity has a Viewer");
+fn a_world_without_viewers_is_logged_and_an_empty_dimension_is_not() {
+    let lines = lines_with("a world without a viewer", "because no entity has a Viewer");
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("\"moon\""), "{lines:?}");
+    assert!(lines[0].contains("\"overworld\"") && lines[0].contains("\"moon\""), "{lines:?}");
+    let lines = lines_with("an empty dimension", "Viewer");
+    assert!(lines.is_empty(), "{lines:?}");
+}
+
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn stored_block_types_that_the_game_lacks_are_named() {
+    let lines = lines_with("a renamed block", "game:oven");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("WARN") && lines[0].contains("formerly(\"game:oven\")"), "{lines:?}");
+}
+
+/// Bevy's own message names no plugin.
+///
+/// Promise, clocks and faults: Common mistakes are logged, once each.
+#[test]
+fn the_id_of_a_dimension_before_the_plugin_is_refused() {
+    let mut app = App::new();
+    let payload = catch_unwind(AssertUnwindSafe(|| app.dimension_id("moon"))).expect_err("it panics");
+    let reason = payload.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(reason.contains("\"moon\"") && reason.contains("TerranePlugin"), "{reason}");
+    app.add_plugins((MinimalPlugins, lockstep()));
+    assert_eq!(app.dimension_id("moon"), app.world().resource::<Dimensions>().id("moon"));
 }
 
 /// Promise, clocks and faults: Common mistakes are logged, once each.

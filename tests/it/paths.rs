@@ -2,9 +2,12 @@
 
 use crate::support::*;
 use bevy_terrane::path;
+use bevy_terrane::plugin::WalkPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::{PathPlugin, PathSystems, PathTo};
+use bevy_terrane::simulation::{PathPlugin, PathSystems, PathTo, Walk, WalkEnded};
+use bevy_terrane::storage::MemoryStore;
 use bevy_terrane::view::RegionMerged;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 #[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -177,4 +180,145 @@ fn walker_of(number: usize, walker: &Arc<path::Walker>, goal: BlockPos) -> (Shee
 fn two_threads_find_the_same_paths_as_one() {
     let paths = roam(1);
     assert_eq!(paths, roam(2));
+}
+
+/// An animal with a body, and the ends of its walks.
+#[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "my_game"]
+struct Animal(Vec<String>);
+
+/// A game whose animals walk with bodies.
+fn pasture(plugin: TerranePlugin) -> (App, DimensionId) {
+    fn note(ended: On<WalkEnded>, mut animals: Query<&mut Animal>) {
+        animals.get_mut(ended.entity).expect("it is there").0.push(format!("{:?} {}", ended.end, ended.goal));
+    }
+    let mut app = game(plugin);
+    app.add_plugins((BodyPlugin, WalkPlugin::default())).register_saved_component::<Animal>();
+    app.add_region_plugins(|region| {
+        region.add_observer(note);
+    });
+    let dimension = flat(&mut app);
+    (app, dimension)
+}
+
+/// An animal that walks to a block.
+fn animal(goal: BlockPos) -> impl Bundle {
+    let (body, character) = (BlockBody::new(0.9, 1.3), CharacterController { walk: 3.0, ..default() });
+    (Animal::default(), body, character, Walk::default(), PathTo::new(character.walker(&body), goal))
+}
+
+/// The animals of the region: where they are, and the ends of their walks.
+fn herd(app: &mut App, dimension: DimensionId) -> Vec<(Position, Vec<String>)> {
+    ask_region(app, dimension, BlockPos::default(), |animals: Query<(&StableId, &Position, &Animal)>| {
+        let mut all: Vec<_> = animals.iter().map(|(id, at, animal)| (*id, (*at, animal.0.clone()))).collect();
+        all.sort_by_key(|(id, _)| *id);
+        all.into_iter().map(|(_, animal)| animal).collect::<Vec<_>>()
+    })
+}
+
+/// Promise, paths: A character with a `Walk` walks to its goal, over steps that it jumps onto. The walk goes on after a restart, and its end
+/// is told once.
+#[test]
+fn a_walk_goes_on_after_a_restart_and_ends_once() {
+    let store = Arc::new(MemoryStore::new());
+    let open = |store: &Arc<MemoryStore>| {
+        let (mut app, dimension) = pasture(lockstep_on(store));
+        viewer(&mut app, dimension, 0.0, 0.0, 4);
+        start(&mut app);
+        update(&mut app, 20);
+        (app, dimension)
+    };
+    let (mut app, dimension) = open(&store);
+    // A hill of two steps.
+    let stone = id_of(app.world(), "terrane:stone");
+    in_region(&mut app, dimension, BlockPos::default(), move |region| {
+        let mut columns = region.resource_mut::<bevy_terrane::simulation::RegionColumns>();
+        for (x, z) in (6..16).flat_map(|x| (-20..20).map(move |z| (x, z))) {
+            for y in 1..if x < 9 { 2 } else { 3 } {
+                columns.set_block(BlockPos::new(x, y, z), stone).expect("it is loaded");
+            }
+        }
+    });
+    let goal = BlockPos::new(12, 3, 3);
+    spawn_in_region(&mut app, dimension, BlockPos::new(0, 1, 0), animal(goal));
+    update(&mut app, 40);
+    save(&mut app);
+    let on_its_way = herd(&mut app, dimension);
+    assert!((2..12).contains(&on_its_way[0].0.block.x) && on_its_way[0].1.is_empty(), "{on_its_way:?}");
+    let (mut app, dimension) = reopen(app, || open(&store));
+    update(&mut app, 200);
+    let arrived = herd(&mut app, dimension);
+    assert_eq!((arrived[0].0.block, &arrived[0].1), (goal, &vec![format!("Arrived {goal}")]));
+    save(&mut app);
+    let (mut app, dimension) = reopen(app, || open(&store));
+    update(&mut app, 40);
+    assert_eq!(herd(&mut app, dimension), arrived);
+}
+
+/// Promise, paths: A walk that something holds up is told as stuck, and one to a goal without a way as that.
+#[test]
+fn a_walk_that_gets_no_farther_is_told() {
+    let (mut app, dimension) = pasture(lockstep());
+    viewer(&mut app, dimension, 0.0, 0.0, 4);
+    start(&mut app);
+    update(&mut app, 20);
+    // Too long for a way around it.
+    wall(&mut app, dimension, 4, -64..=79);
+    let goal = BlockPos::new(9, 1, 0);
+    // A walker that jumps higher than its body.
+    let frog = path::Walker { jump: 3.0, ..path::Walker::default() };
+    for (z, path) in [(0, Some(PathTo::new(frog, goal))), (8, None)] {
+        spawn_in_region(&mut app, dimension, BlockPos::new(0, 1, z), animal(goal));
+        if let Some(path) = path {
+            update(&mut app, 1);
+            in_region(&mut app, dimension, BlockPos::default(), move |region| {
+                let mut paths = region.query::<&mut PathTo>();
+                paths.iter_mut(region).for_each(|mut to| *to = path.clone());
+            });
+        }
+    }
+    update(&mut app, 300);
+    let mut ends: Vec<_> = herd(&mut app, dimension).into_iter().map(|(_, ends)| ends).collect();
+    ends.sort();
+    assert_eq!(ends, [vec![format!("NoWay {goal}")], vec![format!("Stuck {goal}")]]);
+    // They walk to another place.
+    let home = BlockPos::new(0, 1, 4);
+    in_region(&mut app, dimension, BlockPos::default(), move |region| {
+        let mut paths = region.query::<&mut PathTo>();
+        paths.iter_mut(region).for_each(|mut to| to.go_to(home));
+    });
+    update(&mut app, 200);
+    let herd = herd(&mut app, dimension);
+    assert!(herd.iter().all(|(at, ends)| at.block == home && ends[1] == format!("Arrived {home}")), "{herd:?}");
+}
+
+/// Promise, paths: In lockstep, characters walk the same on one thread and on two, while their regions merge.
+#[test]
+fn walks_are_the_same_on_one_thread_and_on_two() {
+    let run = |threads: usize| {
+        let plugin = TerranePlugin { threads: ThreadSettings { regions: threads, ..default() }, ..lockstep() };
+        let (mut app, dimension) = pasture(plugin);
+        listen::<RegionMerged>(&mut app);
+        start(&mut app);
+        app.update();
+        for x in [0, 420] {
+            let goal = BlockPos::new(x + 30, 1, 9);
+            let bundle = (animal(goal), Viewer::new().with_radius(4));
+            spawn_in_region(&mut app, dimension, BlockPos::new(x, 1, 0), bundle);
+        }
+        update(&mut app, 60);
+        for number in 0..20 {
+            let at = BlockPos::new([0, 420][number % 2] + number as i64, 1, 5);
+            spawn_in_region(&mut app, dimension, at, animal(at.offset(-12, 0, number as i64 - 20)));
+        }
+        update(&mut app, 10);
+        viewer(&mut app, dimension, 210.0, 0.0, 14);
+        update(&mut app, 300);
+        assert!(!heard::<RegionMerged>(&app).is_empty());
+        herd(&mut app, dimension)
+    };
+    let walked = run(1);
+    assert_eq!(walked, run(2));
+    assert_eq!(walked.len(), 22);
+    assert!(walked.iter().all(|(_, ends)| ends.len() == 1), "{walked:?}");
 }

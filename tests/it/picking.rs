@@ -1,6 +1,6 @@
 //! Bevy's pointer events on blocks.
 
-#![cfg(feature = "picking")]
+#![cfg(feature = "render")]
 
 use crate::support::*;
 use bevy::asset::AssetPlugin;
@@ -69,7 +69,7 @@ fn clicked_block(app: &mut App) -> Option<BlockPos> {
     Some(click(app)?.1.extra_as::<RayHit>()?.block)
 }
 
-/// Promise, features: With the feature `picking`, Bevy's pointer events reach the dimension's entity with the block that is hit.
+/// Promise, features: With the feature `render`, Bevy's pointer events reach the dimension's entity with the block that is hit.
 #[test]
 fn a_click_reaches_the_block_below_the_pointer() {
     let (mut app, dimension, _) = world(BlockPickingPlugin::default());

@@ -1,6 +1,8 @@
-//! A long run: three servers as processes on PostgreSQL, players that carry, trade and store items, and faults all the time.
-//! After each fault, each item is stored once, and some acknowledged edits are looked up. In the end none of them is lost.
+//! A long run: three servers as processes on a distant PostgreSQL, players that carry, trade and store items, log out and in
+//! again, and faults all the time. After each fault, each item is stored once, and some acknowledged edits are looked up. In the
+//! end none of them is lost.
 
+use crate::support::distant::delay;
 use crate::support::process::{Process, here, kill, program, start as start_process};
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -8,7 +10,7 @@ use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::storage::servers::{Crossing, Incarnation};
 use bevy_terrane::storage::{Access, EntityRecord, Family, KeyValueStore, StorageConfig, WorldStore};
 use bevy_terrane::view::{
-    BlockRefused, LogIn, LogInError, LogInRefused, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, ServerEnded,
+    BlockRefused, LogIn, LogInError, LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, ServerEnded,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +20,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
-use terrane_postgres::server::{PostgresServer, Stop, Syncing};
+use terrane_postgres::server::{Distance, PostgresServer, Stop, Syncing};
 use terrane_postgres::{PostgresAccess, PostgresConfig, PostgresStore};
 
 /// The variables that make [`server_of_players`] a server: the address of the world, and its own.
@@ -121,6 +123,9 @@ fn server_of_players() {
                     let number: u64 = name.parse().unwrap();
                     let first_place = Some((dimension, site(number)));
                     app.world_mut().write_message(LogIn { name: name.to_owned(), first_place });
+                }
+                ["out", name] => {
+                    app.world_mut().write_message(LogOut { name: name.to_owned() });
                 }
                 ["chest", number] => {
                     let place = site(number.parse().unwrap());
@@ -234,6 +239,8 @@ struct Run {
     saved: BTreeSet<(usize, u64)>,
     moves: usize,
     ended: usize,
+    /// `true` while players log out at random.
+    logs_out: bool,
     random: SplitMix64,
 }
 
@@ -304,6 +311,15 @@ impl Run {
             })
             .collect();
         due.into_iter().for_each(|(name, slot)| self.tell(slot, &format!("in {name}")));
+        if self.logs_out && self.random.below(10) == 0 {
+            let name = u64::from(self.random.below(PLAYERS as u32));
+            if let Some((slot, due @ None)) = self.players.get_mut(&name) {
+                // It logs in again once it is out, or if there is no answer.
+                *due = Some(now + Duration::from_secs(5));
+                let slot = *slot;
+                self.tell(slot, &format!("out {name}"));
+            }
+        }
         thread::sleep(Duration::from_millis(20));
     }
 
@@ -377,8 +393,9 @@ fn items_of(record: &EntityRecord) -> Vec<u64> {
 fn items_exist_once_and_edits_stay_while_servers_fail() {
     let database = PostgresServer::start(Syncing::On).unwrap();
     let world = format!("{}#world", database.address());
+    let distance = Distance::to(database.port(), delay(25)).unwrap();
     let mut run = Run {
-        world: world.clone(),
+        world: format!("{}#world", database.address_at(&[distance.port()])),
         folder: tempfile::tempdir().unwrap(),
         servers: (0..SERVERS).map(|_| None).collect(),
         lines: Arc::default(),
@@ -387,6 +404,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         saved: BTreeSet::new(),
         moves: 0,
         ended: 0,
+        logs_out: false,
         random: SplitMix64::new(11),
     };
     (0..SERVERS).for_each(|slot| run.begin(slot));
@@ -404,7 +422,9 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
     run.pass_until("all items are stored", |_| stored_items(&stored(&world)) == all);
 
     let store = Arc::new(PostgresStore::open(&world).unwrap());
-    let faults = rounds(100);
+    // `TERRANE_ROUNDS=100` makes 1,000 faults.
+    let faults = rounds(10);
+    run.logs_out = true;
     for fault in 0..faults {
         run.fault(&database);
         run.pass_for(FAULT_PERIOD);
@@ -430,6 +450,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
             server.is_stopped = false;
         }
     }
+    run.logs_out = false;
     run.pass_until("all players play again", |run| run.players.values().all(|(_, due)| due.is_none()));
     run.pass_for(Duration::from_secs(3));
     for slot in 0..SERVERS {
@@ -442,7 +463,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
     let end = stored(&world);
     check_world(&end, run.kept.keys());
     check_damage(&end);
-    assert!(run.moves > 100 && run.ended > 0 || faults < 10, "{} moves, {} ended", run.moves, run.ended);
+    assert!(run.moves > 100 && run.ended > 0 || faults < 100, "{} moves, {} ended", run.moves, run.ended);
     println!("{faults} faults, {} moves, {} servers ended, {} edits", run.moves, run.ended, run.kept.len());
 }
 

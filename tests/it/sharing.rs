@@ -19,7 +19,7 @@ fn place(island: i64) -> BlockPos {
 
 /// Explodes where a walker called "bomb" is, and works for long where one called "slow" is.
 fn act(walkers: Query<&Walker>, time: Res<Time>) {
-    assert!(time.delta() < Duration::from_secs(1), "a long tick");
+    assert!(time.delta() < Duration::from_secs(60), "a long tick");
     assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
     if walkers.iter().any(|walker| walker.name == "slow") {
         std::thread::sleep(Duration::from_millis(25));
@@ -317,7 +317,9 @@ fn a_panic_in_a_shared_world_halts_one_region_only() {
     const COUNT: i64 = 5;
     for island in [0, 3] {
         let saving = SaveSettings::every(Duration::from_secs(3_600));
-        let plugin = TerranePlugin { regions_per_world: 8, saving, ..TerranePlugin::in_memory() };
+        // On a slow machine too, the ticks are short beside their period.
+        let clock = DimensionClock { ticks_per_second: 5.0, ..default() };
+        let plugin = TerranePlugin { regions_per_world: 8, clock, saving, ..TerranePlugin::in_memory() };
         let (mut app, dimension, _) = islands(plugin, COUNT);
         settle(&mut app, dimension, COUNT);
         wait_shared(&mut app, 1);

@@ -3,6 +3,7 @@
 //! `tests/fixtures/README.md` describes how the folder in `tests/fixtures` was made.
 
 use crate::support::folder::{copy_folder, files};
+use crate::support::ground::disc;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::snapshot::StoredSnapshot;
@@ -16,6 +17,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
 const FIXTURE: &str = "tests/fixtures/world-folder-1";
@@ -44,6 +46,10 @@ struct Game {
 
 impl Game {
     fn start(folder: &Path) -> Self {
+        Self::start_with(folder, |_| {})
+    }
+
+    fn start_with(folder: &Path, add: impl FnOnce(&mut App)) -> Self {
         let mut app = game(TerranePlugin {
             tick_mode: TickMode::Lockstep,
             pacing: Pacing { pregeneration: Some(16), ..default() },
@@ -56,6 +62,7 @@ impl Game {
         app.register_saved_component::<Guard>().mirror_region_component::<Guard>();
         listen::<PlayerLoggedIn>(&mut app);
         listen::<JobEnded>(&mut app);
+        add(&mut app);
         let overworld = flat(&mut app);
         let tower = spawn_dimension(&mut app, Dimension::new("tower", Flat::new()).with_height(0..16_400));
         viewer(&mut app, overworld, 0.0, 0.0, 1);
@@ -288,6 +295,39 @@ fn the_folder_of_an_earlier_version_is_read_in_full() {
 #[test]
 fn a_game_continues_with_the_folder_of_an_earlier_version() {
     check_with_game(fixture().path());
+}
+
+/// The columns that regions were told of.
+#[derive(Resource, Clone, Default)]
+struct Told(Arc<Mutex<BTreeSet<ColumnPos>>>);
+
+fn note_new_columns(mut new: MessageReader<NewColumn>, info: Res<RegionInfo>, told: Res<Told>) {
+    let new = new.read().filter(|_| info.dimension == OVERWORLD);
+    told.0.lock().unwrap().extend(new.map(|new| new.column));
+}
+
+/// Promise, world format: Columns that were stored before worlds knew of new columns are never new.
+#[test]
+fn no_column_of_an_earlier_version_is_new() {
+    let folder = fixture();
+    let known = {
+        let world = WorldStore::open_existing(&StorageConfig::Path(folder.path().into()), Access::Read).unwrap();
+        stored(&world, OVERWORLD)
+    };
+    let told = Told::default();
+    let copy = told.clone();
+    let mut game = Game::start_with(folder.path(), move |app| {
+        app.add_region_plugins(move |region| {
+            region.insert_resource(copy.clone()).add_systems(RegionTick, note_new_columns);
+        });
+    });
+    // Over its ground, and where it has none yet.
+    viewer(&mut game.app, OVERWORLD, 0.0, 0.0, 6);
+    viewer(&mut game.app, OVERWORLD, 1_600.0, 0.0, 2);
+    update(&mut game.app, 40);
+    let told = std::mem::take(&mut *told.0.lock().unwrap());
+    assert!(known.len() > 100 && told.is_disjoint(&known));
+    assert!(told.is_superset(&disc(ColumnPos::new(100, 0), 2)));
 }
 
 /// Writes the fixture if `TERRANE_WRITE_FIXTURE` is set. Otherwise applies the same checks to a new folder.

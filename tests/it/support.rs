@@ -1,5 +1,6 @@
 //! Shared parts of the tests beside the public harness: a game in a few lines.
 
+pub mod distant;
 pub mod folder;
 pub mod gate;
 pub mod ground;

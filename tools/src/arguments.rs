@@ -5,6 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use terrane_storage::OpenWait;
 use terrane_storage::upkeep::ExistingGround;
 use terrane_world::snapshot::Turn;
 use terrane_world::space::{BlockBox, BlockPos, ColumnArea, ColumnPos};
@@ -15,8 +16,8 @@ use uuid::Uuid;
 /// A world is a folder or a database, postgres://user@host/database#world. The password may be in the address or in the
 /// variable PGPASSWORD.
 ///
-/// A folder that a running game has open is refused, with the game's process number. For a backup the game is asked instead.
-/// A database can be read meanwhile, but not changed.
+/// A folder that a running game has open is refused after some seconds, with the game's process number. For a backup the game
+/// is asked instead. A database can be read meanwhile, but not changed.
 ///
 /// Exit codes: 0 success, 1 an error, 2 wrong arguments, 3 damage was found, 130 stopped by Ctrl-C.
 #[derive(Parser, Clone, Debug)]
@@ -29,6 +30,10 @@ pub struct Arguments {
     /// Print one JSON object on the standard output
     #[arg(long, global = true)]
     pub json: bool,
+
+    /// How long to wait for an existing world that something else has open, such as a game that is just ending
+    #[arg(long, global = true, value_name = "SECONDS", default_value_t = OpenWait::LONGEST.as_secs())]
+    pub wait: u64,
 }
 
 /// The commands.

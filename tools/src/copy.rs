@@ -2,7 +2,7 @@
 
 use super::display::{SALVAGE, with_progress};
 use super::outcome::{End, Failure, Outcome, Result};
-use super::storage::{self, open};
+use super::storage::{self, Opening};
 use super::verify::damages;
 use serde_json::json;
 use std::path::Path;
@@ -10,10 +10,10 @@ use terrane_objects::work::Stop;
 use terrane_storage::Access;
 use terrane_storage::upkeep::{UpkeepError, copy_world, copy_world_into, salvage_world};
 
-pub fn copy(world: &Path, new: &Path, stop: &Stop) -> Result<Outcome> {
-    let store = open(world, Access::Read)?;
-    let database = storage::address(new).map(storage::new_database).transpose()?;
-    let copied = with_progress("copying", "values", stop, |tell| match &database {
+pub fn copy(world: &Path, new: &Path, opening: &Opening<'_>) -> Result<Outcome> {
+    let store = opening.open(world, Access::Read)?;
+    let database = storage::address(new).map(|address| opening.new_database(address)).transpose()?;
+    let copied = with_progress("copying", "values", opening.stop, |tell| match &database {
         Some(database) => copy_world_into(&store, database, tell),
         None => copy_world(&store, new, tell),
     });

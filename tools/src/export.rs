@@ -3,12 +3,11 @@
 use super::arguments::{ExportWorldArguments, ImportWorldArguments};
 use super::display::with_progress;
 use super::outcome::{End, Failure, Outcome, Result, counted};
-use super::storage::{self, open};
+use super::storage::{self, Opening};
 use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
 use terrane_objects::ObjectStoreError;
-use terrane_objects::work::Stop;
 use terrane_storage::upkeep::{
     ExportOptions, ImportOptions, Listed, LostObject, UpkeepError, export_file, import_world,
 };
@@ -17,7 +16,7 @@ use terrane_storage::{Access, WorldOpenError, WorldStore};
 /// The hint for a damaged export or world.
 const LEAVE_DAMAGED: &str = "; --leave-damaged takes everything that is whole";
 
-pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> {
+pub fn export(arguments: &ExportWorldArguments, opening: &Opening<'_>) -> Result<Outcome> {
     let ExportWorldArguments { world, file, dimension, objects_per_file, leave_damaged, .. } = arguments;
     let options = ExportOptions {
         area: arguments.area()?,
@@ -25,15 +24,16 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
         leaves_damaged: *leave_damaged,
         ..ExportOptions::default()
     };
-    let store = match open(world, Access::Read) {
+    let store = match opening.open(world, Access::Read) {
         Err(error @ WorldOpenError::Locked { .. }) => {
             let hint = ", or back it up, restore the backup elsewhere and export that";
             return Err(Failure::from(error).with_hint(hint));
         }
         store => store?,
     };
-    let report =
-        with_progress("exporting", "chunks", stop, |tell| store.export_dimension(dimension, file, &options, tell));
+    let report = with_progress("exporting", "chunks", opening.stop, |tell| {
+        store.export_dimension(dimension, file, &options, tell)
+    });
     let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(LEAVE_DAMAGED))?;
     let files = (1..=report.files).map(|number| export_file(file, number));
     let on_disk: u64 = files.filter_map(|file| fs::metadata(file).ok()).map(|file| file.len()).sum();
@@ -42,7 +42,7 @@ pub fn export(arguments: &ExportWorldArguments, stop: &Stop) -> Result<Outcome> 
     Ok(Outcome::new(End::of(report.finished, report.lost.is_empty()), json).with_notes(unfinished(report.finished)))
 }
 
-pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> {
+pub fn import(arguments: &ImportWorldArguments, opening: &Opening<'_>) -> Result<Outcome> {
     let ImportWorldArguments { file, world, dimension, create, existing, only_generated, leave_damaged, anew, .. } =
         arguments;
     let options = ImportOptions {
@@ -53,15 +53,15 @@ pub fn import(arguments: &ImportWorldArguments, stop: &Stop) -> Result<Outcome> 
         leaves_damaged: *leave_damaged,
         begins_anew: *anew,
     };
-    let imported = with_progress("importing", "chunks", stop, |tell| match create {
+    let imported = with_progress("importing", "chunks", opening.stop, |tell| match create {
         true => match storage::address(world) {
             Some(address) => {
-                let store = storage::new_database(address)?;
+                let store = opening.new_database(address)?;
                 WorldStore::from_store(Arc::new(store))?.import_dimension(file, &options, tell)
             }
             None => import_world(file, world, &options, tell),
         },
-        false => open(world, Access::Write)?.import_dimension(file, &options, tell),
+        false => opening.open(world, Access::Write)?.import_dimension(file, &options, tell),
     });
     let report = imported.map_err(|error| {
         let hint = match &error {

@@ -1,16 +1,18 @@
 //! Showing the contents of a world.
 
 use super::outcome::{End, Outcome, Result};
-use super::storage::{self, open};
+use super::storage::{self, Opening};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 use terrane_storage::Access;
 use terrane_storage::upkeep::{StoredPlayer, WorldInfo};
 
-pub fn run(world: &Path) -> Result<Outcome> {
-    let store = open(world, Access::Read)?;
-    Ok(Outcome::new(End::Well, as_json(&store.info()?, storage::bytes(world))))
+pub fn run(world: &Path, opening: &Opening<'_>) -> Result<Outcome> {
+    let store = opening.open(world, Access::Read)?;
+    let mut json = as_json(&store.info()?, storage::bytes(world));
+    json["lost_saves"] = store.lost_writes().map(|lost| lost.batches).into();
+    Ok(Outcome::new(End::Well, json))
 }
 
 fn as_json(info: &WorldInfo, on_disk: Option<u64>) -> Value {

@@ -3,7 +3,7 @@
 use super::arguments::Inspected;
 use super::display::dimension;
 use super::outcome::{End, Outcome, Result};
-use super::storage::open;
+use super::storage::Opening;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,8 +12,8 @@ use terrane_world::block::{BlockComponentId, BlockId, BlockRegistry};
 use terrane_world::chunk::Chunk;
 use terrane_world::space::ChunkPos;
 
-pub fn run(world: &Path, what: &Inspected) -> Result<Outcome> {
-    let store = open(world, Access::Read)?;
+pub fn run(world: &Path, what: &Inspected, opening: &Opening<'_>) -> Result<Outcome> {
+    let store = opening.open(world, Access::Read)?;
     match what {
         Inspected::Chunk { dimension, x, y, z } => chunk(&store, dimension, ChunkPos::new(*x, *y, *z)),
         Inspected::Entity { id } => {

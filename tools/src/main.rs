@@ -31,6 +31,8 @@ mod verify;
 use clap::Parser;
 use outcome::End;
 use std::process::ExitCode;
+use std::time::Duration;
+use storage::Opening;
 use terrane_objects::work::Stop;
 
 pub use arguments::{Arguments, Command, SchematicCommand};
@@ -38,6 +40,8 @@ pub use outcome::{Outcome, Result};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // The libraries log what they wait for.
+    tracing_subscriber::fmt().with_writer(std::io::stderr).without_time().with_target(false).init();
     let stop = Stop::default();
     if let Err(error) = ctrlc::set_handler(interruption(stop.clone(), arguments.command.only_looks())) {
         eprintln!("warning: Ctrl-C will stop this at once: {error}");
@@ -79,25 +83,34 @@ fn end_at_once(code: i32) -> ! {
 
 /// Runs the program, without the command line and the exit code. It ends at the next safe moment once `stop` is set.
 pub fn run(arguments: &Arguments, stop: &Stop) -> Result<Outcome> {
-    match &arguments.command {
-        Command::Info { world } => info::run(world),
-        Command::Inspect { world, what } => inspect::run(world, what),
-        Command::Verify { world } => verify::run(world, stop),
-        Command::Salvage { world, new } => copy::salvage(world, new, stop),
-        Command::Copy { world, new } => copy::copy(world, new, stop),
-        Command::Backup { world, folder, keep } => backup::back_up(world, folder, *keep, stop),
+    let opening = &Opening { longest: Duration::from_secs(arguments.wait), stop };
+    match run_command(&arguments.command, opening) {
+        // It may have waited for a world.
+        Err(error) if stop.is_stopped() => Ok(Outcome::stopped(&error.to_string())),
+        done => done,
+    }
+}
+
+fn run_command(command: &Command, opening: &Opening<'_>) -> Result<Outcome> {
+    match command {
+        Command::Info { world } => info::run(world, opening),
+        Command::Inspect { world, what } => inspect::run(world, what, opening),
+        Command::Verify { world } => verify::run(world, opening),
+        Command::Salvage { world, new } => copy::salvage(world, new, opening.stop),
+        Command::Copy { world, new } => copy::copy(world, new, opening),
+        Command::Backup { world, folder, keep } => backup::back_up(world, folder, *keep, opening),
         Command::Restore { folder, world, number, list } => match (world, list) {
-            (Some(world), false) => backup::restore(folder, world, *number, stop),
+            (Some(world), false) => backup::restore(folder, world, *number, opening.stop),
             _ => backup::list(folder),
         },
-        Command::Prune(arguments) => prune::run(arguments, stop),
-        Command::Compact { world } => prune::compact(world, stop),
-        Command::Export(arguments) => export::export(arguments, stop),
-        Command::Import(arguments) => export::import(arguments, stop),
+        Command::Prune(arguments) => prune::run(arguments, opening),
+        Command::Compact { world } => prune::compact(world, opening),
+        Command::Export(arguments) => export::export(arguments, opening),
+        Command::Import(arguments) => export::import(arguments, opening),
         Command::Schematic { what } => match what {
-            SchematicCommand::Info { file } => schematic::info(file, stop),
-            SchematicCommand::Export(arguments) => schematic_world::export(arguments, stop),
-            SchematicCommand::Import(arguments) => schematic_world::import(arguments, stop),
+            SchematicCommand::Info { file } => schematic::info(file, opening.stop),
+            SchematicCommand::Export(arguments) => schematic_world::export(arguments, opening),
+            SchematicCommand::Import(arguments) => schematic_world::import(arguments, opening),
         },
     }
 }

@@ -3,7 +3,7 @@
 use super::arguments::PruneArguments;
 use super::display::{SALVAGE, dimension, with_progress};
 use super::outcome::{End, Failure, Outcome, Result};
-use super::storage::{self, open};
+use super::storage::{self, Opening};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use terrane_storage::upkeep::PruneReport;
 use terrane_storage::{Access, WorldStore};
 use terrane_world::space::ColumnArea;
 
-pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
+pub fn run(arguments: &PruneArguments, opening: &Opening<'_>) -> Result<Outcome> {
     let keep = arguments.area()?;
     let name = &arguments.dimension;
     if !arguments.dry_run && !arguments.yes && !is_confirmed(&keep, name)? {
@@ -21,15 +21,15 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
     }
     let before = storage::bytes(&arguments.world);
     let access = if arguments.dry_run { Access::Read } else { Access::Write };
-    let store = open(&arguments.world, access)?;
+    let store = opening.open(&arguments.world, access)?;
     let dimension = dimension(&store, name)?;
-    let report = with_progress("pruning", "squares of 32 x 32 columns", stop, |tell| {
+    let report = with_progress("pruning", "squares of 32 x 32 columns", opening.stop, |tell| {
         store.prune(dimension.id, &keep, arguments.dry_run, tell)
     });
     let report = report.map_err(|error| Failure::from(error).with_hint_for_damage(SALVAGE))?;
     let mut is_finished = report.finished;
     if is_finished && !arguments.dry_run {
-        is_finished = compact_all(&store, stop)?.is_continue();
+        is_finished = compact_all(&store, opening.stop)?.is_continue();
     }
     drop(store);
     let after = storage::bytes(&arguments.world);
@@ -39,10 +39,10 @@ pub fn run(arguments: &PruneArguments, stop: &Stop) -> Result<Outcome> {
         .with_notes(arguments.dry_run.then(|| "nothing was deleted".to_owned())))
 }
 
-pub fn compact(world: &Path, stop: &Stop) -> Result<Outcome> {
+pub fn compact(world: &Path, opening: &Opening<'_>) -> Result<Outcome> {
     let before = storage::bytes(world);
-    let store = open(world, Access::Maintain)?;
-    let end = End::of(compact_all(&store, stop)?.is_continue(), true);
+    let store = opening.open(world, Access::Maintain)?;
+    let end = End::of(compact_all(&store, opening.stop)?.is_continue(), true);
     drop(store);
     let after = storage::bytes(world);
     Ok(Outcome::new(end, json!({ "bytes_before": before, "bytes_after": after })))

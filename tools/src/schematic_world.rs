@@ -5,7 +5,7 @@ use super::display::with_progress;
 use super::export::unfinished;
 use super::outcome::{End, Outcome, Result, counted};
 use super::schematic::refused;
-use super::storage::open;
+use super::storage::Opening;
 use serde_json::json;
 use std::fs::{self, File};
 use std::hash::Hasher;
@@ -20,13 +20,13 @@ use terrane_world::snapshot::schematic::{ReadOptions, ReadReport, Schematic, Sch
 use terrane_world::snapshot::translation::TranslationOptions;
 use terrane_world::space::{BlockBox, BlockPos};
 
-pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
+pub fn export(arguments: &ExportArguments, opening: &Opening<'_>) -> Result<Outcome> {
     let ExportArguments { world, file, dimension, from, to, version, level } = arguments;
     expect_nothing(file)?;
-    let store = open(world, Access::Read)?;
+    let store = opening.open(world, Access::Read)?;
     let closed = closed_world(&store, dimension)?;
     let area = BlockBox::new(*from, *to);
-    let read = with_progress("reading", "squares of 4 x 4 columns", stop, |tell| {
+    let read = with_progress("reading", "squares of 4 x 4 columns", opening.stop, |tell| {
         closed.export(&area, &TranslationOptions::default(), tell)
     });
     let (schematic, missing_chunks) = match read {
@@ -34,7 +34,7 @@ pub fn export(arguments: &ExportArguments, stop: &Stop) -> Result<Outcome> {
         read => read?,
     };
     let options = WriteOptions { version: *version, level: *level };
-    if write(&schematic, file, &options, stop)?.is_break() {
+    if write(&schematic, file, &options, opening.stop)?.is_break() {
         return Ok(stopped());
     }
     let on_disk = fs::metadata(file).map_err(|error| failed(file, &error))?.len();
@@ -84,12 +84,13 @@ fn write(schematic: &Schematic, file: &Path, options: &WriteOptions, stop: &Stop
     Ok(finished?)
 }
 
-pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
+pub fn import(arguments: &ImportArguments, opening: &Opening<'_>) -> Result<Outcome> {
     let file = &arguments.file;
     let mut source =
         Sum { file: File::open(file).map_err(|error| failed(file, &error))?, hash: crc32fast::Hasher::new() };
     let options = ReadOptions { salvage: arguments.salvage, ..ReadOptions::default() };
-    let read = with_progress("reading", "blocks", stop, |tell| Schematic::read_with(&mut source, &options, tell));
+    let read =
+        with_progress("reading", "blocks", opening.stop, |tell| Schematic::read_with(&mut source, &options, tell));
     let (schematic, read) = match read {
         Ok(read) => read,
         Err(SchematicError::Cancelled) => return Ok(stopped()),
@@ -115,9 +116,9 @@ pub fn import(arguments: &ImportArguments, stop: &Stop) -> Result<Outcome> {
     // Importing the same file at the same place again creates the same entities, also when the command is repeated.
     let seed = seed(source.hash.finalize(), at, turn);
     let translation = TranslationOptions { seed, ..TranslationOptions::default() };
-    let store = open(&arguments.world, Access::Write)?;
+    let store = opening.open(&arguments.world, Access::Write)?;
     let closed = closed_world(&store, &arguments.dimension)?;
-    let imported = with_progress("writing", "squares of 4 x 4 columns", stop, |tell| {
+    let imported = with_progress("writing", "squares of 4 x 4 columns", opening.stop, |tell| {
         closed.import(schematic, &options, &translation, tell)
     });
     let report = match imported {

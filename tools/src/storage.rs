@@ -4,34 +4,60 @@ use super::display::folder_bytes;
 use super::outcome::Result;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
+use terrane_objects::work::Stop;
 use terrane_postgres::{PostgresAccess, PostgresConfig, PostgresStore};
-use terrane_storage::{Access, StorageConfig, StoreError, WorldOpenError, WorldStore};
+use terrane_storage::{Access, OpenWait, StorageConfig, StoreError, WorldOpenError, WorldStore};
 
-/// Opens an existing world.
-pub fn open(world: &Path, access: Access) -> std::result::Result<WorldStore, WorldOpenError> {
-    let in_database = match access {
-        Access::Read => PostgresAccess::Read,
-        Access::Maintain | Access::Write => PostgresAccess::Write,
-    };
-    WorldStore::open_existing(&place(world, in_database)?, access)
+/// How a command opens worlds.
+#[derive(Clone, Copy)]
+pub struct Opening<'a> {
+    /// How long it waits for a world that something else has open.
+    pub longest: Duration,
+    pub stop: &'a Stop,
 }
 
-/// The place of a world. In a database, it is opened with this access.
-fn place(world: &Path, access: PostgresAccess) -> std::result::Result<StorageConfig, WorldOpenError> {
-    let Some(address) = address(world) else { return Ok(StorageConfig::Path(world.to_path_buf())) };
-    let store = database(address, access)
-        .map_err(|source| WorldOpenError::Database { path: "in PostgreSQL".into(), source })?;
-    Ok(StorageConfig::Custom(Arc::new(store)))
+impl Opening<'_> {
+    /// Opens an existing world.
+    pub fn open(&self, world: &Path, access: Access) -> std::result::Result<WorldStore, WorldOpenError> {
+        let in_database = match access {
+            Access::Read => PostgresAccess::Read,
+            Access::Maintain | Access::Write => PostgresAccess::Write,
+        };
+        let wait = &mut self.wait();
+        let config = match address(world) {
+            None => StorageConfig::Path(world.to_path_buf()),
+            Some(address) => {
+                let store = database(address, in_database, wait)
+                    .map_err(|source| WorldOpenError::Database { path: "in PostgreSQL".into(), source })?;
+                StorageConfig::Custom(Arc::new(store))
+            }
+        };
+        let store = WorldStore::open_existing_waiting(&config, access, wait)?;
+        if let Some(lost) = store.lost_writes() {
+            eprintln!("warning: {lost}");
+        }
+        Ok(store)
+    }
+
+    /// The database at an address, for a world that may be new. No game can open it meanwhile.
+    pub fn new_database(&self, address: &str) -> std::result::Result<PostgresStore, StoreError> {
+        let wait = &mut self.wait();
+        drop(database(address, PostgresAccess::Create, wait)?);
+        database(address, PostgresAccess::Write, wait)
+    }
+
+    fn wait(&self) -> OpenWait<'_> {
+        OpenWait::new(self.longest, |_| self.stop.go_on())
+    }
 }
 
-/// The database at an address, for a world that may be new. No game can open it meanwhile.
-pub fn new_database(address: &str) -> std::result::Result<PostgresStore, StoreError> {
-    drop(database(address, PostgresAccess::Create)?);
-    database(address, PostgresAccess::Write)
-}
-
-fn database(address: &str, access: PostgresAccess) -> std::result::Result<PostgresStore, StoreError> {
-    PostgresStore::open_with(address, &PostgresConfig { access, ..PostgresConfig::default() })
+fn database(
+    address: &str,
+    access: PostgresAccess,
+    wait: &mut OpenWait<'_>,
+) -> std::result::Result<PostgresStore, StoreError> {
+    PostgresStore::open_waiting(address, &PostgresConfig { access, ..PostgresConfig::default() }, wait)
 }
 
 /// The address of a world in a database; `None` if it is in a folder.

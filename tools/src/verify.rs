@@ -2,16 +2,15 @@
 
 use super::display::with_progress;
 use super::outcome::{End, Outcome, Result, counted};
-use super::storage::open;
+use super::storage::Opening;
 use serde_json::{Value, json};
 use std::path::Path;
-use terrane_objects::work::Stop;
 use terrane_storage::Access;
 use terrane_storage::upkeep::{Damage, Listed};
 
-pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
-    let store = open(world, Access::Read)?;
-    let report = with_progress("verifying", "values", stop, |tell| store.verify(tell))?;
+pub fn run(world: &Path, opening: &Opening<'_>) -> Result<Outcome> {
+    let store = opening.open(world, Access::Read)?;
+    let report = with_progress("verifying", "values", opening.stop, |tell| store.verify(tell))?;
     let json = json!({
         "entries": report.read.done,
         "bytes": report.read.bytes,
@@ -19,6 +18,7 @@ pub fn run(world: &Path, stop: &Stop) -> Result<Outcome> {
         "damages": damages(&report.damage),
         "marked_lost": report.marked_lost,
         "stale_keys": report.stale,
+        "lost_saves": store.lost_writes().map(|lost| lost.batches),
     });
     let notes = counted([
         (report.marked_lost, "chunks are marked as lost, because they were found damaged before"),

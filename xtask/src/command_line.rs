@@ -12,15 +12,18 @@ Tasks of bevy_terrane:
                                  `--postgres` starts a server for that first, in target/postgres.
   cargo xtask test               Run every check of the project, in this order:
                                    formatting        cargo fmt
+                                   one build         no program that README and guide run, and no game made
+                                                     from the template, compiles a dependency anew
                                    lints             cargo clippy, warnings denied, also with few features
                                    documentation     cargo doc, warnings denied
-                                   tests             cargo test: unit, integration and doc tests, among them
-                                                     the architecture check, tests/it/architecture.rs;
+                                   tests             unit, integration and doc tests, among them the
+                                                     architecture check, tests/it/architecture.rs;
                                                      those of files of other programs where there are such
                                    the template      a game made from it compiles no dependency anew, and runs
-                                   one build         no program that README and guide run, and no second run of
-                                                     the tests, compiles a dependency anew
                                    packages          cargo package, without compiling them again
+                                 Its last lines are the times of these steps, and the slowest tests.
+  cargo xtask check              Run the quick checks: formatting, the lints of all features, and the unit
+                                 tests of the packages that have changed since the last commit.
   cargo xtask doc                Build the documentation, with the pictures and pages to which it links.
   cargo xtask pictures [NAMES]   Make the pictures of README and guide again, in docs/images.
   cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
@@ -31,10 +34,11 @@ The first two install what the build needs and the machine lacks (Debian and Ubu
 `test` and `demo --postgres` also PostgreSQL.
 
 Environment:
-  CARGO_TARGET_DIR     where to build; by default ~/.cache/bevy_terrane/target
+  CARGO_TARGET_DIR     where to build, as for cargo itself; by default target
   XTASK_SKIP_SETUP=1   do not look for what is missing, and install nothing
   TERRANE_SCHEMATICS   schematics that other programs made; by default ../shared/schematics
   TERRANE_ROUNDS=10    repeat the long tests (kills, random worlds, damaged bytes) ten times as often
+  TERRANE_DELAY=50     the milliseconds to the database, each way, in tests of several servers
 ";
 
 /// One task with its arguments.
@@ -48,6 +52,8 @@ pub enum Task {
     Doc,
     /// Run every check.
     Test,
+    /// Run the quick checks.
+    Check,
     /// Make the pictures with these names, or all.
     Pictures(Vec<OsString>),
     /// Write `docs/promises.md`.
@@ -81,8 +87,9 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, Stri
             Some("--help" | "-h") => Ok(Task::Help),
             _ => Err(format!("`textures` takes no arguments but `--check`, and got {rest:?}.")),
         },
-        Some(name @ ("doc" | "test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
+        Some(name @ ("check" | "doc" | "test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
             None if rest.is_empty() => Ok(match name {
+                "check" => Task::Check,
                 "doc" => Task::Doc,
                 "test" => Task::Test,
                 _ => Task::Promises,

@@ -1,7 +1,7 @@
 //! `cargo xtask doc`: the documentation, with everything to which its pages link.
 
 use crate::cargo::Cargo;
-use crate::test::{root, step};
+use crate::test::root;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,15 @@ use std::process::ExitCode;
 
 /// The files and folders to which README and guide link, each with the place where rustdoc's pages look for it. Rustdoc itself copies no
 /// pictures.
-const LINKED: [(&str, &str); 9] = [
+const LINKED: [(&str, &str); 11] = [
     ("assets/jacksboro_fault_dem.md", "assets/jacksboro_fault_dem.md"),
     ("docs", "docs"),
     ("docs", "guide"),
     ("examples", "examples"),
     ("template", "template"),
     ("CHANGELOG.md", "CHANGELOG.md"),
+    ("CONTRIBUTING.md", "CONTRIBUTING.md"),
+    ("crates/terrane_shared_build/README.md", "crates/terrane_shared_build/README.md"),
     ("GLOSSARY.md", "GLOSSARY.md"),
     ("LICENSE-APACHE", "LICENSE-APACHE"),
     ("LICENSE-MIT", "LICENSE-MIT"),
@@ -33,7 +35,11 @@ pub fn build(cargo: &Cargo) -> Result<(), String> {
     let ours = ["bevy_terrane", "terrane_objects", "terrane_storage", "terrane_world"];
     let mut documentation = cargo.command(&["doc", "--no-deps", "--all-features"]);
     documentation.args(ours.map(|name| format!("--package={name}")));
-    step("Documentation", documentation.env("RUSTDOCFLAGS", "-D warnings"))?;
+    let status = documentation.env("RUSTDOCFLAGS", "-D warnings").status();
+    let status = status.map_err(|error| format!("cannot start {documentation:?}: {error}"))?;
+    if !status.success() {
+        return Err(format!("{documentation:?} failed ({status})"));
+    }
     for (from, to) in LINKED {
         copy(&root().join(from), &pages(cargo).join(to)).map_err(|error| format!("{from}: {error}"))?;
     }

@@ -35,7 +35,7 @@ fn anchors(text: &str) -> Vec<String> {
 #[test]
 fn every_link_and_picture_is_there() {
     let mut all = pages(&root().join("docs"));
-    all.extend(["README.md", "GLOSSARY.md", "CHANGELOG.md"].map(|page| root().join(page)));
+    all.extend(["README.md", "CONTRIBUTING.md", "GLOSSARY.md", "CHANGELOG.md"].map(|page| root().join(page)));
     let mut broken = Vec::new();
     for page in &all {
         for target in targets(&text(page)).into_iter().filter(|target| !target.contains("://")) {

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         }
         Ok(Task::Demo(arguments)) => demo::run(arguments),
         Ok(Task::Doc) => documentation::run(),
+        Ok(Task::Check) => test::check(),
         Ok(Task::Test) => test::run(),
         Ok(Task::Pictures(names)) => pictures::run(names),
         Ok(Task::Promises) => promises::run(),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The name in the template.
 const PLACEHOLDER: &str = "my_game";
@@ -18,13 +19,34 @@ pub fn make_game(root: &Path, name: &str) -> Result<PathBuf, String> {
             fs::remove_dir_all(&game)?;
         }
         fill_in(&root.join("template"), &game, name)?;
-        fs::copy(root.join("Cargo.lock"), game.join("Cargo.lock"))?;
         let manifest = fs::read_to_string(game.join("Cargo.toml"))?;
-        let manifest = in_workspace(&manifest, root, &fs::read_to_string(root.join("Cargo.toml"))?);
-        fs::write(game.join("Cargo.toml"), manifest)
+        // The game is inside of the workspace's folder, and not a part of it.
+        let patch = format!("bevy_terrane = {{ path = {:?} }}", root.display().to_string());
+        fs::write(game.join("Cargo.toml"), format!("{manifest}\n[workspace]\n\n[patch.crates-io]\n{patch}\n"))
     };
     make().map_err(|error| format!("{}: {error}", game.display()))?;
     Ok(game)
+}
+
+/// Writes the template's `Cargo.lock` and fails, if it has other versions than the workspace. `tree` makes a cargo command that reads the lock
+/// file of the game in a folder, and corrects it.
+pub fn check_lock_file(root: &Path, tree: impl FnOnce(&Path) -> Result<Command, String>) -> Result<(), String> {
+    let game = make_game(root, PLACEHOLDER)?;
+    let (template, needed) = (root.join("template/Cargo.lock"), game.join("Cargo.lock"));
+    let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    // Cargo removes what the game does not need.
+    fs::copy(root.join("Cargo.lock"), &needed).map_err(|error| format!("{}: {error}", needed.display()))?;
+    let mut tree = tree(&game)?;
+    let output = tree.output().map_err(|error| format!("cannot start {tree:?}: {error}"))?;
+    if !output.status.success() {
+        return Err(format!("{tree:?}: {}", String::from_utf8_lossy(&output.stderr)));
+    }
+    let needed = read(&needed)?;
+    if read(&template).is_ok_and(|versions| versions == needed) {
+        return Ok(());
+    }
+    fs::write(&template, needed).map_err(|error| format!("{}: {error}", template.display()))?;
+    Err(format!("{} was not up to date, and is written: commit it", template.display()))
 }
 
 /// Copies the template, with the name of the game in place of the placeholder.
@@ -40,24 +62,6 @@ fn fill_in(from: &Path, to: &Path, name: &str) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-/// The game's manifest with the workspace's crate and profiles. It also depends on those crates of the workspace that switch on
-/// features of Bevy and others, so that the game shares the workspace's build.
-fn in_workspace(game: &str, root: &Path, workspace: &str) -> String {
-    let rest = workspace.split_once("\n[profile.dev]").map_or("", |(_, rest)| rest);
-    let profiles = rest.split_once("\n[package.metadata").map_or(rest, |(profiles, _)| profiles);
-    let path = |of: &str| root.join(of).display().to_string();
-    let unify = format!(
-        "[dependencies]\nbarrels = {{ path = {:?} }}\nterrane_postgres = {{ path = {:?}, features = [\"server\"] }}\n",
-        path("examples/barrels"),
-        path("crates/terrane_postgres")
-    );
-    let game = game.replacen("[dependencies]\n", &unify, 1);
-    format!(
-        "{game}\n[workspace]\n\n[patch.crates-io]\nbevy_terrane = {{ path = {:?} }}\n\n[profile.dev]{profiles}",
-        path("")
-    )
 }
 
 #[cfg(test)]
@@ -88,20 +92,20 @@ mod tests {
         }
     }
 
+    /// The levels of the workspace, with which the game can share its build directory.
     #[test]
-    fn a_game_in_the_workspace_has_its_profiles_and_its_features() {
+    fn the_template_compiles_dependencies_as_the_workspace_does() {
         let [game, workspace] =
-            ["template/Cargo.toml", "Cargo.toml"].map(|path| fs::read_to_string(root().join(path)).unwrap());
-        let manifest = in_workspace(&game, Path::new("/here"), &workspace);
-        for line in [
-            "name = \"my_game\"",
-            "[workspace]",
-            "bevy_terrane = { path = \"/here/\" }",
-            "debug = \"line-tables-only\"",
-            "[profile.dev.package.zstd-sys]",
-            "barrels = { path = \"/here/examples/barrels\" }",
-        ] {
-            assert!(manifest.contains(line), "{line}: {manifest}");
+            ["template/.cargo/config.toml", "Cargo.toml"].map(|path| fs::read_to_string(root().join(path)).unwrap());
+        let all = "[profile.dev.package.\"*\"]\nopt-level = 1\ndebug = false\ndebug-assertions = false\noverflow-checks = false\n";
+        assert!(game.contains(all) && workspace.contains(all));
+        let faster =
+            workspace.split("[profile.dev.package.").skip(1).filter_map(|part| part.split_once("]\nopt-level = "));
+        let faster: Vec<_> = faster.filter(|(name, _)| *name != "\"*\"").collect();
+        assert!(faster.len() >= 6);
+        for (name, rest) in faster {
+            let line = format!("{name} = {{ opt-level = {} }}", rest.trim().split('\n').next().unwrap());
+            assert!(game.contains(&line), "{line}");
         }
     }
 }

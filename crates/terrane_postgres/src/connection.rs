@@ -21,6 +21,8 @@ const CONNECTING: Duration = Duration::from_secs(10);
 /// The pause before the second attempt of an operation; later pauses double.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+/// The time between two warnings about one operation.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
 /// The database of one world, and how to reach it.
 pub(crate) struct Database {
@@ -49,7 +51,9 @@ pub(crate) enum Role {
 impl Role {
     /// Statements at the beginning of a session. The locks last as long as the session, and no commit waits for them.
     fn begin(self, world: &str, is_open: bool) -> String {
-        let lock = |function, code, message| {
+        // The lost session of an open store may hold the lock for some seconds.
+        let code = if is_open { "55P03" } else { IN_USE };
+        let lock = |function, message| {
             format!(
                 "DO $$ BEGIN
                     IF NOT {function}(hashtextextended('bevy_terrane is open: {world}', 0)) THEN
@@ -61,15 +65,10 @@ impl Role {
         match self {
             Self::Read => String::new(),
             Self::Snapshot => "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY".into(),
-            Self::Share => {
-                lock("pg_try_advisory_lock_shared", "55P03", "a tool is changing the world; try again later")
+            Self::Share => lock("pg_try_advisory_lock_shared", "a tool is changing the world; try again later"),
+            Self::Alone => {
+                lock("pg_try_advisory_lock", "the world is open in a game or another tool; close it there first")
             }
-            Self::Alone => lock(
-                "pg_try_advisory_lock",
-                // The lost session of this store may hold the lock for some seconds.
-                if is_open { "55P03" } else { IN_USE },
-                "the world is open in a game or another tool; close it there first",
-            ),
         }
     }
 }
@@ -95,14 +94,16 @@ impl Database {
     }
 
     /// Runs `act` on the connection in `slot`, or on a new one if the slot is empty. Repeats this until the deadline if
-    /// the failure may pass. `act` also gets the time that it may wait for an answer. A broken connection is dropped.
+    /// the failure may pass, and warns of it. `act` also gets the time that it may wait for an answer. A broken connection is
+    /// dropped.
     pub fn persist<T>(
         &self,
         slot: &mut Option<Connection>,
         deadline: Instant,
         mut act: impl FnMut(&mut Connection, Duration) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let (mut pause, mut earlier) = (FIRST_PAUSE, None);
+        let (mut pause, mut earlier, mut warned) = (FIRST_PAUSE, None, None::<Instant>);
+        let world = self.address.path.display();
         loop {
             let wait = deadline.saturating_duration_since(Instant::now());
             let done = match slot {
@@ -118,11 +119,22 @@ impl Database {
             slot.take_if(|connection| connection.is_broken || done.is_err() && self.is_snapshot());
             match done {
                 Err(failure) if failure.may_pass() && !self.is_snapshot() && Instant::now() < deadline => {
-                    thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+                    let failure = failure.after(earlier);
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if warned.is_none_or(|warned| warned.elapsed() >= BETWEEN_WARNINGS) {
+                        warned = Some(Instant::now());
+                        tracing::warn!("{world}: {failure}; trying again for up to {left:.0?}");
+                    }
+                    thread::sleep(pause.min(left));
                     pause = (2 * pause).min(LONGEST_PAUSE);
-                    earlier = Some(failure.after(earlier));
+                    earlier = Some(failure);
                 }
-                done => return done.map_err(|failure| failure.after(earlier)),
+                done => {
+                    if warned.is_some() && done.is_ok() {
+                        tracing::info!("{world}: the database answers again");
+                    }
+                    return done.map_err(|failure| failure.after(earlier));
+                }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Failed statements, and what they mean for another attempt.
 
-use crate::schema::PRECONDITION_FAILED;
+use crate::schema::{IN_USE, PRECONDITION_FAILED};
 use std::error::Error;
 use std::path::Path;
 use std::{fmt, io};
@@ -32,6 +32,8 @@ pub(crate) enum Kind {
     Damaged,
     /// The precondition with this index did not hold.
     Precondition(usize),
+    /// Other sessions have the world open.
+    InUse,
 }
 
 impl Failure {
@@ -78,6 +80,7 @@ impl Failure {
     pub fn into_error(self, operation: &'static str, family: Option<Family>, path: &Path) -> StoreError {
         let (path, reason) = (path.to_path_buf(), self.reason);
         match family {
+            _ if self.kind == Kind::InUse => StoreError::InUse { path, reason },
             Some(family) if self.kind == Kind::Damaged => StoreError::Damaged { family, path, reason },
             _ => StoreError::Backend { operation, family, path, reason },
         }
@@ -107,6 +110,9 @@ pub(crate) fn message(error: &tokio_postgres::Error) -> String {
             None => error.to_string(),
         };
     };
+    if answer.code().code() == IN_USE {
+        return answer.message().to_owned();
+    }
     let mut message = match *answer.code() {
         SqlState::PROGRAM_LIMIT_EXCEEDED => "a key is too long, or a value too large, for PostgreSQL: ".to_owned(),
         _ => String::new(),
@@ -123,6 +129,9 @@ fn kind_of_answer(answer: &DbError) -> Kind {
     if code.code() == PRECONDITION_FAILED {
         let index = answer.detail().and_then(|index| index.parse::<usize>().ok());
         return index.and_then(|index| index.checked_sub(1)).map_or(Kind::Refused, Kind::Precondition);
+    }
+    if code.code() == IN_USE {
+        return Kind::InUse;
     }
     let is_passing = [
         SqlState::T_R_SERIALIZATION_FAILURE,

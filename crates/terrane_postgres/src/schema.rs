@@ -13,7 +13,7 @@ const CREATE: &str = include_str!("schema/create.sql");
 /// SQLSTATE of `write_batch` for a failed precondition; the detail is its index, from 1.
 pub(crate) const PRECONDITION_FAILED: &str = "TE001";
 
-/// SQLSTATE of a session that wants a world alone which is open elsewhere.
+/// SQLSTATE of a session that begins while others have the world open.
 pub(crate) const IN_USE: &str = "TE002";
 
 /// Checks that the world exists and has a known format. If `creates` is `true`, creates it in a schema that is

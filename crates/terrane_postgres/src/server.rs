@@ -2,8 +2,10 @@
 //!
 //! PostgreSQL refuses to run as root. If this process is root, the server runs as the user `postgres`.
 
+mod distance;
 mod programs;
 
+pub use distance::Distance;
 use programs::Programs;
 use std::fmt::Write;
 use std::io;

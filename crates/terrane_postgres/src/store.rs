@@ -13,7 +13,9 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use terrane_storage::{Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, Read, StoreError, WriteBatch};
+use terrane_storage::{
+    Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, OpenWait, Read, StoreError, WriteBatch,
+};
 
 /// The largest value, in bytes. PostgreSQL's limit is 1 GB for a value and for the message that carries it.
 const LARGEST_VALUE: usize = 512 << 20;
@@ -64,7 +66,8 @@ impl Default for PostgresConfig {
 pub enum PostgresAccess {
     /// Read and write. The world is created if it does not exist.
     Create,
-    /// Read and write an existing world while nobody else has it open for writing. No game can open it meanwhile.
+    /// Read and write an existing world while nobody else has it open for writing; [`StoreError::InUse`] otherwise. No game
+    /// can open it meanwhile.
     Write,
     /// Only read an existing world, also on a standby or while a game has it open. All reads see the state of the world
     /// at its opening, and fail once the connection is lost. All writes fail with [`StoreError::NotWritable`].
@@ -101,6 +104,7 @@ impl PostgresStore {
     /// # Errors
     /// [`StoreError::Backend`] if the address is not valid, the database cannot be reached within 30 s or refuses the
     /// user, the schema holds something else than a world, or a newer version of this crate has created it.
+    /// [`StoreError::InUse`] if a tool is changing the world for longer than 5 s.
     pub fn open(address: &str) -> Result<Self, StoreError> {
         Self::open_with(address, &PostgresConfig::default())
     }
@@ -111,6 +115,14 @@ impl PostgresStore {
     /// The same as those of [`open`](Self::open). Unless the access is [`PostgresAccess::Create`], also
     /// [`StoreError::Backend`] if there is no world.
     pub fn open_with(address: &str, config: &PostgresConfig) -> Result<Self, StoreError> {
+        Self::open_waiting(address, config, &mut OpenWait::default())
+    }
+
+    /// Like [`open_with`](Self::open_with), with a wait of the caller's own for sessions that have the world open.
+    ///
+    /// # Errors
+    /// The same as those of [`open_with`](Self::open_with).
+    pub fn open_waiting(address: &str, config: &PostgresConfig, wait: &mut OpenWait<'_>) -> Result<Self, StoreError> {
         let error = |path: &Path, reason| Failure::new(Kind::Refused, reason).into_error("open", None, path);
         let is_read_only = config.access == PostgresAccess::Read;
         let address =
@@ -123,7 +135,14 @@ impl PostgresStore {
         let mut database = Database::new(address, config.patience.min(LONGEST_PATIENCE), role)
             .map_err(|reason| error(&path, reason))?;
         let (mut slot, creates) = (None, config.access == PostgresAccess::Create);
-        schema::prepare(&database, creates, &mut slot).map_err(|failure| failure.into_error("open", None, &path))?;
+        // The session of a client that has just ended ends a moment later.
+        wait.retry(
+            |error| matches!(error, StoreError::InUse { .. }),
+            || {
+                let prepared = schema::prepare(&database, creates, &mut slot);
+                prepared.map_err(|failure| failure.into_error("open", None, &path))
+            },
+        )?;
         database.is_open = true;
         let (reading, readers, writer) = if is_read_only {
             (None, Pool::of(slot), Writer::default())

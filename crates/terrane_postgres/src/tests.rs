@@ -10,6 +10,7 @@ mod restarts;
 mod round_trips;
 mod servers;
 mod sizes;
+mod warnings;
 
 use crate::server::{PostgresServer, Syncing};
 use crate::{PostgresConfig, PostgresStore};
@@ -35,6 +36,12 @@ fn open_with_patience(address: &str, patience: Duration) -> PostgresStore {
     // With little patience, opening may fail on a busy machine.
     let mut attempts = (0..50).map(|_| PostgresStore::open_with(address, &config));
     attempts.find_map(Result::ok).unwrap()
+}
+
+/// The time to the database in a test, in milliseconds: `own`, or `TERRANE_DELAY`.
+fn delay(own: u64) -> Duration {
+    let chosen = std::env::var("TERRANE_DELAY").ok().and_then(|delay| delay.parse().ok());
+    Duration::from_millis(chosen.unwrap_or(own))
 }
 
 /// The number of repetitions of a test: `few` times `TERRANE_ROUNDS`.

@@ -251,7 +251,7 @@ impl WorldStore {
     /// not stored counts as air, so a chunk of air with no stored value is not written, except in
     /// [sparse](Self::make_sparse) dimensions.
     pub fn commit(&self, batch: &SaveBatch, durability: Durability) -> Result<CommitReport, StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         self.finish_commit(batch, Commit::default(), durability)
     }
 
@@ -268,6 +268,7 @@ impl WorldStore {
         self.add_crossings(batch, &mut commit)?;
         self.add_entities(batch, &mut commit)?;
         self.add_summaries(batch, &mut commit)?;
+        self.add_histories(batch, &mut commit)?;
         self.add_pregenerations(batch, &mut commit);
         if self.incarnation().is_none() {
             put_clocks(batch, &mut commit.writes);
@@ -292,11 +293,13 @@ impl WorldStore {
         } else {
             Ok(())
         };
-        match &written {
-            // Only a batch with contents can be the repetition of the one that failed.
-            Ok(()) if !batch.is_empty() => self.is_unsettled.store(false, Ordering::Release),
-            Err(error) if error.is_outage() => self.is_unsettled.store(true, Ordering::Release),
-            _ => {}
+        // Other batches may be written before the failed one is repeated.
+        if !batch.sent.is_empty() || !batch.received.is_empty() {
+            match &written {
+                Ok(()) => self.is_unsettled.store(false, Ordering::Release),
+                Err(error) if error.is_outage() => self.is_unsettled.store(true, Ordering::Release),
+                Err(_) => {}
+            }
         }
         written?;
         self.names_stored(&names);

@@ -2,9 +2,7 @@
 
 use super::commit::Commit;
 use super::tiers::{Entries, LOST_CHUNK};
-use super::{
-    CommitReport, Durability, Entry, Family, Read, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, keys,
-};
+use super::{CommitReport, Durability, Entry, Family, Read, SaveBatch, StoreError, StoredItem, WorldStore, keys};
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, DimensionId};
 use std::slice;
@@ -21,7 +19,8 @@ impl WorldStore {
     }
 
     /// Replaces an unreadable chunk with these blocks, and keeps a copy of its readable bytes. Returns `false` if
-    /// nothing was replaced because the chunk is readable or not stored; a whole one may have been stored meanwhile.
+    /// nothing was replaced because the chunk is readable, not stored, or on another server's ground; a whole one may have been
+    /// stored meanwhile.
     #[doc(hidden)]
     pub fn replace_damaged(
         &self,
@@ -29,7 +28,14 @@ impl WorldStore {
         chunk: ChunkPos,
         blocks: Arc<Chunk>,
     ) -> Result<bool, StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
+        let mut commit = Commit::default();
+        if let Some(incarnation) = self.incarnation() {
+            let plot = (dimension, chunk.column().tile());
+            // As long as this row is stored, no other server has replaced the chunk.
+            let Some(row) = incarnation.own_row(plot)? else { return Ok(false) };
+            commit.writes.require(Family::Meta, keys::plot_key(plot.0, plot.1), Some(row));
+        }
         match self.chunk_value(dimension, chunk) {
             // The commit keeps the copy.
             Err(error) if error.is_damage() => {}
@@ -45,16 +51,17 @@ impl WorldStore {
                 if value != LOST_CHUNK {
                     // The checksum may be right, and then the commit would keep no copy.
                     let key = keys::damaged_key(Family::Chunks, &keys::chunk_key(dimension, chunk), &value);
-                    let mut writes = WriteBatch::default();
-                    writes.put(Family::Meta, key, value);
-                    self.write(writes, Durability::Process)?;
+                    commit.writes.put(Family::Meta, key, value);
                 }
             }
         }
         let chunks = [((dimension, chunk), blocks)].into();
         let batch = SaveBatch { chunks, ..SaveBatch::default() };
-        self.finish_commit(&batch, Commit::default(), Durability::Sync)?;
-        Ok(true)
+        match self.finish_commit(&batch, commit, Durability::Sync) {
+            // The plot has gone to another server meanwhile.
+            Err(StoreError::PreconditionFailed { .. }) => Ok(false),
+            committed => committed.map(|_| true),
+        }
     }
 
     /// The values under these keys, in the same order. If the backend finds one damaged, the error names it. Whole

@@ -188,6 +188,14 @@ impl WorldStore {
         })
     }
 
+    /// Returns `true` if the dimension exists and is not being removed. One that this world knows costs a single read.
+    pub fn has_dimension(&self, id: DimensionId) -> Result<bool, StoreError> {
+        match self.names.name(id) {
+            Some(_) => Ok(!self.is_marked(id)?),
+            None => Ok(self.dimensions()?.iter().any(|known| known.id == id && !known.being_removed)),
+        }
+    }
+
     /// The dimension with this name.
     ///
     /// # Errors
@@ -228,7 +236,12 @@ impl WorldStore {
         origin: &GeneratorIdentity,
         is_sparse: bool,
     ) -> Result<DimensionId, StoreError> {
-        let _writing = self.lock_writes();
+        // An existing one opens without a write, so it opens on a full disk.
+        let stored = self.store.get(Family::Meta, &keys::dimension_key(name))?;
+        if let Some(id) = self.existing_dimension(name, origin, stored.as_deref())? {
+            return Ok(id);
+        }
+        let _writing = self.lock_writes()?;
         loop {
             match self.try_to_open_dimension(name, origin, is_sparse) {
                 // Another server opened a dimension at the same moment.
@@ -238,6 +251,26 @@ impl WorldStore {
         }
     }
 
+    /// The dimension with this name and stored record, if it has this origin.
+    fn existing_dimension(
+        &self,
+        name: &str,
+        origin: &GeneratorIdentity,
+        stored: Option<&[u8]>,
+    ) -> Result<Option<DimensionId>, StoreError> {
+        let known = stored.map(|value| self.dimension_of(name, value)).transpose()?;
+        let Some((id, stored)) = known else { return Ok(None) };
+        if self.is_marked(id)? {
+            return Err(StoreError::BeingRemoved { name: name.into() });
+        }
+        if stored != *origin {
+            return Ok(None);
+        }
+        // If the record could not be read at the start, the name is not known yet.
+        self.names.lock().ids.entry(name.to_owned()).or_insert(id);
+        Ok(Some(id))
+    }
+
     fn try_to_open_dimension(
         &self,
         name: &str,
@@ -245,21 +278,17 @@ impl WorldStore {
         is_sparse: bool,
     ) -> Result<DimensionId, StoreError> {
         let key = keys::dimension_key(name);
+        // It is read once: another server may open the dimension at any moment.
         let stored_record = self.store.get(Family::Meta, &key)?;
+        if let Some(id) = self.existing_dimension(name, origin, stored_record.as_deref())? {
+            return Ok(id);
+        }
         let known = stored_record.as_deref().map(|value| self.dimension_of(name, value)).transpose()?;
-        if let Some((id, stored)) = &known {
-            if self.is_marked(*id)? {
-                return Err(StoreError::BeingRemoved { name: name.into() });
-            }
-            if *stored == *origin {
-                // If the record could not be read at the start, the name is not known yet.
-                self.names.lock().ids.entry(name.to_owned()).or_insert(*id);
-                return Ok(*id);
-            }
-            if *stored != NEVER_OPENED {
-                let (name, stored, wanted) = (name.into(), Box::new(stored.clone()), Box::new(origin.clone()));
-                return Err(StoreError::OriginMismatch { name, stored, wanted });
-            }
+        if let Some((_, stored)) = &known
+            && *stored != NEVER_OPENED
+        {
+            let (name, stored, wanted) = (name.into(), Box::new(stored.clone()), Box::new(origin.clone()));
+            return Err(StoreError::OriginMismatch { name, stored, wanted });
         }
         let stored_last = self.store.get(Family::Meta, keys::LAST_DIMENSION)?;
         let last = stored_last.as_deref().map(|value| self.record(value, StoredItem::LastDimension)).transpose()?;
@@ -295,7 +324,10 @@ impl WorldStore {
     /// Makes the dimension sparse. From now on every generated chunk is stored, even if it is all air, so a chunk that
     /// is not stored was not generated. A sparse dimension stays sparse.
     pub fn make_sparse(&self, dimension: DimensionId) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
+        if self.is_sparse(dimension)? {
+            return Ok(());
+        }
+        let _writing = self.lock_writes()?;
         if self.is_sparse(dimension)? {
             return Ok(());
         }
@@ -315,7 +347,7 @@ impl WorldStore {
 
     /// Stores the seed that the game gave to a dimension's generator, for messages. The origin may hold only a digest of it.
     pub fn note_own_seed(&self, dimension: DimensionId, seed: u64) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         let (key, value) = (keys::key_of_dimension(keys::OWN_SEED, dimension), record::encode(&seed));
         if self.store.get(Family::Meta, &key)?.as_deref() == Some(&value[..]) {
             return Ok(());

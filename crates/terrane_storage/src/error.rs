@@ -161,6 +161,14 @@ pub enum StoreError {
         /// The failure.
         reason: String,
     },
+    /// Something else has the store open.
+    #[error("cannot open {}: {reason}", path.display())]
+    InUse {
+        /// The path of the store.
+        path: PathBuf,
+        /// What has it open.
+        reason: String,
+    },
     /// The folder of the open world was deleted, moved or replaced. Data saved elsewhere would be lost.
     #[error(
         "the folder {} was deleted or moved, or another one has taken its place; saving continues once it is back",
@@ -275,7 +283,7 @@ pub enum WorldOpenError {
         servers: usize,
     },
     /// The database cannot be used.
-    #[error("{source}{}", hint_for(path))]
+    #[error("{source}{}", hint_for(path, source))]
     Database {
         /// The world's folder.
         path: PathBuf,
@@ -294,6 +302,12 @@ pub enum WorldOpenError {
 }
 
 impl WorldOpenError {
+    /// Returns `true` if another process, or this one, has the world open.
+    pub fn is_in_use(&self) -> bool {
+        use WorldOpenError::{Database, Locked, Shared};
+        matches!(self, Locked { .. } | Shared { .. } | Database { source: StoreError::InUse { .. }, .. })
+    }
+
     /// Returns `true` if a part of the world is damaged or missing.
     pub fn is_damage(&self) -> bool {
         match self {
@@ -304,9 +318,9 @@ impl WorldOpenError {
     }
 }
 
-/// Advice about a folder whose database cannot be used. The errors of other stores contain their own.
-fn hint_for(folder: &Path) -> &'static str {
-    match folder.exists() {
+/// Advice about a folder whose database is damaged. The errors of other stores contain their own.
+fn hint_for(folder: &Path, source: &StoreError) -> &'static str {
+    match source.is_damage() && folder.exists() {
         true => "; if the disk is sound, restore the world from a backup, or its readable data with `terrane salvage`",
         false => "",
     }
@@ -333,6 +347,8 @@ pub enum StoredItem {
     BlockTicks(DimensionId, ChunkPos),
     /// A tile of the stored graph, by its x and z in steps of 32 columns.
     Tile(DimensionId, TilePos),
+    /// The history of the columns of a tile.
+    History(DimensionId, TilePos),
     /// The summary of a column.
     Summary(DimensionId, ColumnPos),
     /// The opacity map of a batch.
@@ -355,6 +371,8 @@ pub enum StoredItem {
     Clock(DimensionId),
     /// The time of day of a dimension.
     Days(DimensionId),
+    /// The heights for which the columns of a dimension were generated at first.
+    Heights(DimensionId),
     /// The seed that the game gave to a dimension's generator.
     OwnSeed(DimensionId),
     /// The number of the server that joined last.
@@ -385,6 +403,7 @@ impl fmt::Display for StoredItem {
             Self::BlockTicks(dimension, pos) => write!(f, "the block ticks of chunk {pos} of {dimension}"),
             Self::Entity(id) => write!(f, "entity {id}"),
             Self::Tile(dimension, tile) => write!(f, "graph tile {tile} of {dimension}"),
+            Self::History(dimension, tile) => write!(f, "the history of tile {tile} of {dimension}"),
             Self::Summary(dimension, column) => write!(f, "the summary of column {column} of {dimension}"),
             Self::Opacity(dimension, batch) => write!(f, "the opacity of batch {batch} of {dimension}"),
             Self::Pregeneration(dimension, number) => write!(f, "pre-generation {number} of {dimension}"),
@@ -396,6 +415,7 @@ impl fmt::Display for StoredItem {
             Self::PlayTime => f.write_str("the play time"),
             Self::Clock(dimension) => write!(f, "the clock of {dimension}"),
             Self::Days(dimension) => write!(f, "the time of day of {dimension}"),
+            Self::Heights(dimension) => write!(f, "the first heights of {dimension}"),
             Self::OwnSeed(dimension) => write!(f, "the seed of {dimension}"),
             Self::LastServer => f.write_str("the number of the last server"),
             Self::Server(incarnation) => write!(f, "server {incarnation}"),

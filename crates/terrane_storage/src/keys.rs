@@ -43,6 +43,8 @@ pub(super) const VIEWER: &[u8] = b"viewer:";
 pub(super) const BLOCK_TICKS: &[u8] = b"ticks:";
 /// The tiles of a dimension's stored graph.
 pub const TILE: &[u8] = b"stored:";
+/// The histories of a dimension's tiles.
+pub(super) const HISTORY: &[u8] = b"history:";
 /// The summaries of columns.
 pub const SUMMARY: &[u8] = b"summary:";
 pub(super) const PREGENERATION: &[u8] = b"pregeneration:";
@@ -55,6 +57,8 @@ pub(super) const SPARSE: &[u8] = b"sparse:";
 pub(super) const CLOCK: &[u8] = b"clock:";
 /// The time of day of a dimension.
 pub(super) const DAYS: &[u8] = b"days:";
+/// The heights for which a dimension's columns were generated at first.
+pub(super) const HEIGHTS: &[u8] = b"heights:";
 /// The seed that the game gave to a dimension's generator.
 pub(super) const OWN_SEED: &[u8] = b"seed:";
 
@@ -191,6 +195,15 @@ pub(super) fn tile_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
 
 pub(super) fn parse_tile_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
     parse(TILE, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
+}
+
+/// The key of the history of a tile's columns.
+pub(super) fn history_key(dimension: DimensionId, tile: TilePos) -> Vec<u8> {
+    key_at(HISTORY, dimension, tile.x, tile.z)
+}
+
+pub(super) fn parse_history_key(key: &[u8]) -> Option<(DimensionId, TilePos)> {
+    parse(HISTORY, key, |key| Some((key.dimension()?, TilePos::new(key.coordinate()?, key.coordinate()?))))
 }
 
 /// The key of the `number`th crossing of a server, on its way to this plot. The keys of a plot are one range.

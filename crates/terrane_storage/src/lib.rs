@@ -20,6 +20,7 @@ mod error;
 mod folder;
 mod load;
 mod opacity;
+mod open_wait;
 mod remove_dimension;
 mod save_batch;
 pub mod servers;
@@ -34,7 +35,9 @@ pub use backends::conformance;
 pub use backends::memory::MemoryStore;
 #[cfg(feature = "rocksdb")]
 pub use backends::rocks::RocksStore;
-pub use backends::store::{Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, Read, WriteBatch};
+pub use backends::store::{
+    Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, LostWrites, Read, WriteBatch,
+};
 pub use commit::CommitReport;
 #[doc(hidden)]
 pub use dimensions::DimensionNames;
@@ -42,6 +45,7 @@ pub use dimensions::StoredDimension;
 pub use error::{StoreError, StoredItem, WorldOpenError};
 pub use load::LoadedColumn;
 pub use opacity::batch_opacity::BatchOpacity;
+pub use open_wait::OpenWait;
 pub use save_batch::{SaveBatch, StoredTile};
 pub use terrane_world::entity::{ChildRecord, EntityRecord, ViewerRecord};
 #[doc(hidden)]
@@ -54,6 +58,8 @@ pub use tiers::chunk_group::ChunkGroup;
 pub use tiers::heat::CoolingGroup;
 pub use tiers::tier::{Tier, TierConfig};
 pub use values::block_ticks::StoredBlockTick;
+pub use values::histories::TileHistory;
+pub use values::plot_contents::PlotContents;
 pub use values::pregenerations::{PregenerationEntry, StoredPregeneration};
 pub use values::registry_lists::RegistryLists;
 #[doc(hidden)]

@@ -8,7 +8,7 @@ use super::{
 use crate::block::BlockId;
 use crate::chunk::{Chunk, Column};
 use crate::space::{BATCH_SIZE, BatchPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use terrane_world::light::ColumnLight;
@@ -32,6 +32,9 @@ pub struct LoadedColumn {
     pub block_ticks: Vec<StoredBlockTick>,
     /// The light of its chunks without its neighbors. The store has none: light is computed.
     pub light: Option<ColumnLight>,
+    /// `true` if a region is to be told that the column is new. A load leaves it `false`: the [history](crate::TileHistory) of
+    /// the column's tile says which columns are new.
+    pub is_new: bool,
 }
 
 /// The parts of columns that a load includes.
@@ -73,6 +76,7 @@ impl WorldStore {
         if load.loaded.is_empty() {
             return Ok(load.loaded);
         }
+        self.settle_moves()?;
         self.load(&mut load, Contents::All)?;
         self.note_loaded(&load);
         Ok(load.loaded)
@@ -104,6 +108,7 @@ impl WorldStore {
         column: ColumnPos,
         heights: &HeightSet,
     ) -> Result<LoadedColumn, StoreError> {
+        self.settle_moves()?;
         let mut part = LoadedColumn::from(Column::partial(column, HeightSet::new()));
         for range in heights.ranges() {
             let mut load = BatchLoad::new(dimension, column.batch(), &[column], range);
@@ -138,11 +143,18 @@ impl WorldStore {
         value.map(|value| self.entity_record(id, &value)).transpose()
     }
 
-    /// The places of these entities. Entities that are not stored are left out.
+    /// The places of these entities. The place of an entity on its way to another server is the one where it goes. Entities
+    /// that are not stored are left out.
     #[doc(hidden)]
     pub fn entity_places(&self, ids: &[Uuid]) -> Result<BTreeMap<Uuid, (DimensionId, ColumnPos)>, StoreError> {
         let records = self.entity_records(ids)?.into_iter().flatten();
-        Ok(records.map(|record| (record.id, (record.dimension, record.column()))).collect())
+        let mut places: BTreeMap<_, _> =
+            records.map(|record| (record.id, (record.dimension, record.column()))).collect();
+        let missing: BTreeSet<Uuid> = ids.iter().filter(|id| !places.contains_key(id)).copied().collect();
+        if !missing.is_empty() {
+            places.extend(self.places_underway(&missing)?);
+        }
+        Ok(places)
     }
 
     /// Loads with two reads of the store: hot chunks, block ticks and place keys, then clusters and entities. In a tall
@@ -407,7 +419,7 @@ impl WorldStore {
 impl From<Column> for LoadedColumn {
     /// A column without entities and scheduled ticks.
     fn from(column: Column) -> Self {
-        Self { column, entities: Vec::new(), block_ticks: Vec::new(), light: None }
+        Self { column, entities: Vec::new(), block_ticks: Vec::new(), light: None, is_new: false }
     }
 }
 

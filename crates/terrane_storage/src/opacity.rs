@@ -78,10 +78,10 @@ impl WorldStore {
         Ok(tile)
     }
 
-    /// Stores a map, unless another write happened since `written` was read or is in progress: the map may be outdated
-    /// by then. A map that is not stored is made again, so this does not wait and ignores errors. Maps of empty ground
-    /// are not stored, so that looking at distant ground leaves nothing behind. In a shared world, `owner` is the plot and its
-    /// row: the plot may change hands meanwhile.
+    /// Stores a map, unless another write happened since `written` was read, is in progress, or failed and may still happen:
+    /// the map may be outdated by then. A map that is not stored is made again, so this does not wait and ignores errors. Maps of
+    /// empty ground are not stored, so that looking at distant ground leaves nothing behind. In a shared world, `owner` is the
+    /// plot and its row: the plot may change hands meanwhile.
     fn keep_opacity(
         &self,
         dimension: DimensionId,
@@ -104,7 +104,7 @@ impl WorldStore {
         if let Some(((dimension, plot), row)) = owner {
             writes.require(Family::Meta, keys::plot_key(dimension, plot), Some(row));
         }
-        let Ok(_writing) = self.try_lock_writes() else { return };
+        let Some(_writing) = self.try_lock_writes() else { return };
         if self.written.load(Ordering::Acquire) != written || self.is_marked(dimension) != Ok(false) {
             return;
         }

@@ -66,7 +66,7 @@ impl WorldStore {
 
     fn mark_for_removal(&self, name: &str) -> Result<DimensionId, StoreError> {
         self.require_alone("the removal of a dimension")?;
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         let (dimension, _) = self.dimension_record(name)?.ok_or_else(|| self.unknown_dimension(name))?;
         let mut writes = WriteBatch::default();
         writes.put(Family::Meta, keys::key_of_dimension(keys::REMOVAL, dimension), Vec::new());
@@ -76,14 +76,14 @@ impl WorldStore {
 
     /// Frees the name and deletes the mark.
     fn unregister(&self, name: &str, dimension: DimensionId) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         // Another thread may have removed the dimension at the same time, and a new dimension may have the name by now.
         if self.dimension_record(name)?.is_none_or(|(stored, _)| stored != dimension) {
             return Ok(());
         }
         let mut writes = WriteBatch::default();
         writes.delete(Family::Meta, keys::dimension_key(name));
-        for kind in [keys::REMOVAL, keys::SPARSE, keys::CLOCK, keys::DAYS, keys::OWN_SEED, keys::JOINS] {
+        for kind in [keys::REMOVAL, keys::SPARSE, keys::CLOCK, keys::DAYS, keys::HEIGHTS, keys::OWN_SEED, keys::JOINS] {
             writes.delete(Family::Meta, keys::key_of_dimension(kind, dimension));
         }
         self.write(writes, Durability::Sync)?;
@@ -101,7 +101,7 @@ impl WorldStore {
         progress: &mut impl FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, StoreError> {
         loop {
-            let writing = self.lock_writes();
+            let writing = self.lock_writes()?;
             let page = self.store.scan_page(family, &range.start..&range.end, page, PAGE_BYTES)?;
             let page: Vec<Vec<u8>> = page.into_iter().map(|(key, _)| key).collect();
             let Some(last) = page.last() else { return Ok(ControlFlow::Continue(())) };
@@ -159,7 +159,8 @@ fn ranges(dimension: DimensionId) -> impl Iterator<Item = (Family, Range<Vec<u8>
     let chunks = Tier::ALL.map(|tier| (tier.family(), keys::CHUNK.to_vec()));
     let damaged = Tier::ALL.map(|tier| meta(&keys::damaged_in(tier.family())));
     let others =
-        [keys::BLOCK_TICKS, keys::TILE, keys::SUMMARY, keys::PREGENERATION, keys::OBJECT, keys::IMPORT].map(meta);
+        [keys::BLOCK_TICKS, keys::TILE, keys::HISTORY, keys::SUMMARY, keys::PREGENERATION, keys::OBJECT, keys::IMPORT]
+            .map(meta);
     let all = leading.into_iter().chain(chunks).chain(damaged).chain(others);
     let all = all.chain([(Family::Opacity, keys::OPACITY.to_vec())]);
     all.map(move |(family, kind)| (family, keys::dimension_range(&kind, dimension)))

@@ -1,11 +1,12 @@
 //! The data to be saved.
 
 use super::servers::{Crossing, CrossingId};
-use super::{EntityRecord, StoredBlockTick, StoredPregeneration};
+use super::{EntityRecord, StoredBlockTick, StoredPregeneration, TileHistory};
 use crate::chunk::{Chunk, ColumnSummary};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
@@ -26,6 +27,8 @@ pub struct SaveBatch {
     pub entities: BTreeMap<Uuid, Option<EntityRecord>>,
     /// Tiles of stored graphs.
     pub tiles: BTreeMap<(DimensionId, TilePos), [u16; TILE_BATCHES]>,
+    /// The histories of tiles whose columns have become new or old, or higher.
+    pub histories: BTreeMap<(DimensionId, TilePos), TileHistory>,
     /// Summaries of columns.
     pub summaries: BTreeMap<(DimensionId, ColumnPos), Arc<ColumnSummary>>,
     /// Generated columns that are not in use. Their chunks start cold.
@@ -38,6 +41,8 @@ pub struct SaveBatch {
     pub received: BTreeSet<CrossingId>,
     /// The clocks of dimensions. They are saved along with other data, and never alone.
     pub clocks: BTreeMap<DimensionId, Duration>,
+    /// The heights for which the columns of dimensions were generated at first, until they are stored. Saved along like clocks.
+    pub heights: BTreeMap<DimensionId, Range<i64>>,
     /// The time of day of dimensions, in days, at the time of their clocks. Saved along with them.
     pub days: BTreeMap<DimensionId, f64>,
 }
@@ -54,24 +59,27 @@ impl SaveBatch {
         self.block_ticks.extend(newer.block_ticks);
         self.entities.extend(newer.entities);
         self.tiles.extend(newer.tiles);
+        self.histories.extend(newer.histories);
         self.summaries.extend(newer.summaries);
         self.pregenerations.extend(newer.pregenerations);
         self.sent.extend(newer.sent);
         self.received.extend(newer.received);
         self.clocks.extend(newer.clocks);
+        self.heights.extend(newer.heights);
         self.days.extend(newer.days);
     }
 
-    /// The number of items to save.
+    /// The number of items to save, without the clocks, days and heights of dimensions.
     pub fn len(&self) -> usize {
-        let Self { chunks, block_ticks, entities, tiles, summaries, pregenerations, sent, received, .. } = self;
-        let ground = chunks.len() + block_ticks.len() + tiles.len() + summaries.len();
+        let Self { chunks, block_ticks, entities, tiles, histories, summaries, pregenerations, sent, received, .. } =
+            self;
+        let ground = chunks.len() + block_ticks.len() + tiles.len() + histories.len() + summaries.len();
         ground + entities.len() + pregenerations.len() + sent.len() + received.len()
     }
 
     /// Returns `true` if there is nothing to save.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.clocks.is_empty()
     }
 }
 
@@ -82,6 +90,7 @@ impl fmt::Debug for SaveBatch {
             .field("block_ticks", &self.block_ticks.len())
             .field("entities", &self.entities.len())
             .field("tiles", &self.tiles.len())
+            .field("histories", &self.histories.len())
             .field("summaries", &self.summaries.len())
             .field("pregenerations", &self.pregenerations.len())
             .field("sent", &self.sent.len())
@@ -115,16 +124,17 @@ mod tests {
         let crossing = CrossingId { plot: (DimensionId(1), TilePos::new(0, 0)), sender: 1, number: 1 };
         batch.sent.insert(crossing, Crossing::Entities(Vec::new()));
         batch.received.insert(crossing);
-        assert_eq!(batch.len(), 8);
-        let counts = "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1, summaries: 1, pregenerations: 1, \
-                      sent: 1, received: 1 }";
+        batch.histories.insert((DimensionId(1), TilePos::new(0, 0)), TileHistory::default());
+        assert_eq!(batch.len(), 9);
+        let counts = "SaveBatch { chunks: 1, block_ticks: 1, entities: 1, tiles: 1, histories: 1, summaries: 1, \
+                      pregenerations: 1, sent: 1, received: 1 }";
         assert_eq!(format!("{batch:?}"), counts);
     }
 
     proptest! {
         /// Merging a series of batches in order is the same as remembering the last value of each key.
         #[test]
-        fn the_newest_of_each_counts(changes in vec(vec((0..6_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
+        fn the_newest_of_each_counts(changes in vec(vec((0..7_u8, 0..4_i64, any::<u16>()), 0..8), 0..8)) {
             let dimension = DimensionId(1);
             let mut model: HashMap<(u8, i64), u16> = HashMap::new();
             let mut merged = SaveBatch::default();
@@ -140,6 +150,7 @@ mod tests {
                         2 => drop(newer.block_ticks.insert((dimension, ChunkPos::new(key, 0, 0)), ticks(key, value))),
                         3 => drop(newer.summaries.insert((dimension, ColumnPos::new(key, 0)), summary(key, value))),
                         4 => drop(newer.pregenerations.insert((dimension, key as u64), pregeneration(value))),
+                        5 => drop(newer.histories.insert((dimension, TilePos::new(key, 0)), history(key, value))),
                         _ => drop(newer.tiles.insert((dimension, TilePos::new(key, 0)), [value; 64])),
                     }
                 }
@@ -161,6 +172,10 @@ mod tests {
                         prop_assert_eq!(found, &summary(key, value));
                     }
                     4 => prop_assert_eq!(merged.pregenerations[&(dimension, key as u64)], pregeneration(value)),
+                    5 => {
+                        let found = &merged.histories[&(dimension, TilePos::new(key, 0))];
+                        prop_assert_eq!(found, &history(key, value));
+                    }
                     _ => prop_assert_eq!(merged.tiles[&(dimension, TilePos::new(key, 0))], [value; 64]),
                 }
             }
@@ -172,6 +187,13 @@ mod tests {
         let area = ColumnArea::Square { center: ColumnPos::new(0, 0), radius: value.into() };
         let (cursor, elapsed) = (Default::default(), Duration::ZERO);
         (!value.is_multiple_of(4)).then_some(StoredPregeneration { area, cursor, paused: false, elapsed })
+    }
+
+    /// The history of a tile in which one column is new.
+    fn history(key: i64, value: u16) -> TileHistory {
+        let mut history = TileHistory::default();
+        history.set_new(ColumnPos::new(key * 32, i64::from(value % 32)), true);
+        history
     }
 
     /// The summary of a column with one block at this height.

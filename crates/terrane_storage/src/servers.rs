@@ -13,15 +13,14 @@ mod plots;
 mod tests;
 
 use crate::bytes::record;
-use crate::{Durability, Family, KeyValueStore, Read, StoreError, StoredItem, WriteBatch, keys};
-pub use crossings::{CROSSINGS_AT_ONCE, Crossing, CrossingId};
+use crate::{Durability, Family, KeyValueStore, OpenWait, Read, StoreError, StoredItem, WriteBatch, keys};
+pub use crossings::{Crossing, CrossingId};
 pub use joins::Join;
 pub use lease::{Lease, Watch};
-pub use plots::{PLOT_SIZE, Plot, PlotContents};
+pub use plots::{PLOT_SIZE, Plot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// How long a server must show no sign of life until another one may end it. The servers of a world must agree on it.
@@ -124,7 +123,7 @@ impl Incarnation {
     /// The number of other living servers. The batch is refused if another one joins before it is written. It ends those that
     /// show no sign of life; this waits for that.
     pub(crate) fn others(&self, batch: &mut WriteBatch) -> Result<usize, StoreError> {
-        end_silent(&*self.store, Some(self.number), batch)
+        end_silent(&*self.store, Some(self.number), batch, &mut OpenWait::default())
     }
 
     /// Ends another incarnation unless it has shown life since `sign` was read. Returns `false` if it has, has ended
@@ -182,11 +181,13 @@ fn signs(store: &dyn KeyValueStore) -> Result<Vec<Sign>, StoreError> {
 }
 
 /// Ends all servers of a world but `own` with this batch, and returns 0. A server that has not left by itself is taken for dead
-/// after a [`TERM`] without a sign of life; this waits for that. Returns the number of servers if one of them lives.
+/// after a [`TERM`] without a sign of life; this waits for that. Returns the number of servers if one of them lives: if it
+/// shows life after `wait` is over. Before, the last heartbeat of a server that was killed may have been on its way.
 pub(crate) fn end_silent(
     store: &dyn KeyValueStore,
     own: Option<u64>,
     batch: &mut WriteBatch,
+    wait: &mut OpenWait<'_>,
 ) -> Result<usize, StoreError> {
     let last = store.get(Family::Meta, keys::LAST_SERVER)?;
     // Nor may another server join meanwhile.
@@ -194,9 +195,10 @@ pub(crate) fn end_silent(
     if last.is_none() {
         return Ok(0);
     }
-    let (clock, mut watch, mut first) = (Instant::now(), Watch::new(TERM), None);
+    let (clock, term) = (Instant::now(), wait.term());
+    let (mut watch, mut last_signs) = (Watch::new(term), None);
     loop {
-        let asked = clock.elapsed();
+        let (is_over, asked) = (wait.is_over(), clock.elapsed());
         let mut signs = signs(store)?;
         signs.retain(|sign| Some(sign.incarnation) != own);
         let silent = watch.read(asked, clock.elapsed(), &signs);
@@ -204,16 +206,17 @@ pub(crate) fn end_silent(
             silent.iter().for_each(|sign| sign.end(batch));
             return Ok(0);
         }
-        match &first {
-            Some(first) if *first != signs => return Ok(signs.len()),
-            Some(_) => {}
-            None => {
-                let path = store.path().display();
-                tracing::info!("{} servers did not leave {path}: waiting for a sign of life for {TERM:?}", signs.len());
-                first = Some(signs);
+        let (servers, path) = (signs.len(), store.path().display());
+        let reason = format!("{servers} servers did not leave {path}; each is dead that shows no life for {term:?}");
+        if is_over {
+            let last_signs = last_signs.get_or_insert_with(|| signs.clone());
+            if signs.iter().any(|sign| !last_signs.contains(sign)) {
+                return Ok(servers);
             }
         }
-        sleep(TERM / 8);
+        if !wait.rest(term / 8, &reason) {
+            return Ok(servers);
+        }
     }
 }
 

@@ -2,3 +2,4 @@
 
 #[cfg(feature = "rocksdb")]
 mod documented;
+mod late_writes;

@@ -22,6 +22,7 @@ use chunk_group::GROUP_VOLUME;
 use cluster::{LARGEST_CLUSTER, Part, Parts};
 use heat::Placed;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::sync::{PoisonError, RwLockReadGuard};
 
 /// The number of bytes after which a list of moves stops and leaves the rest to another call, so that a commit waits
@@ -338,7 +339,7 @@ impl WorldStore {
 
     /// Moves groups of one cube. Returns the number of processed groups.
     fn move_in_cube(&self, groups: &[(ChunkGroup, Tier)], report: &mut TierMoves) -> Result<usize, StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         let Some(&(first, _)) = groups.first() else { return Ok(0) };
         if self.is_marked(first.dimension())? {
             // Chunks of a dimension that is being removed must not move to ranges that are already deleted.
@@ -510,7 +511,9 @@ impl WorldStore {
     pub(super) fn write_moves(&self, writes: WriteBatch, durability: Durability) -> Result<(), StoreError> {
         {
             let _moving = self.moving.write().unwrap_or_else(PoisonError::into_inner);
-            self.write(writes, Durability::Process)?;
+            let written = self.write(writes, Durability::Process);
+            self.has_late_move.store(written.is_err(), Ordering::Release);
+            written?;
         }
         // Syncing the disk is slow, so it happens outside the lock.
         if durability == Durability::Sync { self.store.sync() } else { Ok(()) }

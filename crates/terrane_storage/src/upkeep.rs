@@ -21,6 +21,7 @@ mod new_world;
 mod prune;
 mod salvage;
 pub mod schematics;
+mod snapshot_check;
 #[cfg(feature = "rocksdb")]
 mod snapshot_files;
 mod verify;

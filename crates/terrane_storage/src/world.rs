@@ -17,14 +17,14 @@ use super::upkeep::FoundRequest;
 use super::values::blocks::KnownBlocks;
 use super::values::header::{FORMAT, Header};
 use super::{
-    Durability, Family, FamilySize, KeyValueStore, MemoryStore, Read, StoreError, StoredItem, WorldOpenError,
-    WriteBatch, keys, values::record,
+    Durability, Family, FamilySize, KeyValueStore, LostWrites, MemoryStore, OpenWait, Read, StoreError, StoredItem,
+    WorldOpenError, WriteBatch, keys, values::record,
 };
 use serde::de::DeserializeOwned;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockResult};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use existing::Access;
@@ -81,8 +81,12 @@ pub struct WorldStore {
     pub(super) names: Arc<DimensionNames>,
     header: Header,
     session: Session,
-    /// `true` if the last commit failed and may have happened all the same.
+    /// `true` if the last commit with crossings failed and may have happened all the same.
     pub(super) is_unsettled: AtomicBool,
+    /// `true` if a write failed and may still happen until the next one.
+    has_late_write: AtomicBool,
+    /// `true` if that write may move groups.
+    pub(super) has_late_move: AtomicBool,
 }
 
 /// How this process may write.
@@ -96,23 +100,29 @@ enum Session {
 }
 
 impl WorldStore {
-    /// Opens a world, or creates it if there is none. The world stays open until the returned value is dropped.
+    /// Opens a world, or creates it if there is none. The world stays open until the returned value is dropped. If something
+    /// else has it open, this [waits](OpenWait) for up to 5 s.
     pub fn open(config: &StorageConfig) -> Result<Self, WorldOpenError> {
+        Self::open_waiting(config, &mut OpenWait::default())
+    }
+
+    /// Like [`open`](Self::open), with a wait of the caller's own.
+    pub fn open_waiting(config: &StorageConfig, wait: &mut OpenWait<'_>) -> Result<Self, WorldOpenError> {
         match config {
             StorageConfig::Memory => Self::from_store(Arc::new(MemoryStore::new())),
-            StorageConfig::Path(path) => Self::open_path(path),
-            StorageConfig::Custom(store) => Self::from_store(Arc::clone(store)),
+            StorageConfig::Path(path) => Self::open_path(path, wait),
+            StorageConfig::Custom(store) => Self::start_session(store.path(), store.clone(), true, None, wait),
             StorageConfig::Shared { store, address } => Self::join(Arc::clone(store), address),
         }
     }
 
     #[cfg(feature = "rocksdb")]
-    fn open_path(path: &Path) -> Result<Self, WorldOpenError> {
-        Self::open_folder(path, |database, create| Ok(Arc::new(RocksStore::open(database, create)?)))
+    fn open_path(path: &Path, wait: &mut OpenWait<'_>) -> Result<Self, WorldOpenError> {
+        Self::open_folder(path, wait, |database, create| Ok(Arc::new(RocksStore::open(database, create)?)))
     }
 
     #[cfg(not(feature = "rocksdb"))]
-    fn open_path(path: &Path) -> Result<Self, WorldOpenError> {
+    fn open_path(path: &Path, _wait: &mut OpenWait<'_>) -> Result<Self, WorldOpenError> {
         Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
     }
 
@@ -120,12 +130,16 @@ impl WorldStore {
     #[cfg(feature = "rocksdb")]
     fn open_folder(
         path: &Path,
-        open_database: impl FnOnce(&Path, bool) -> Result<Arc<dyn KeyValueStore>, StoreError>,
+        wait: &mut OpenWait<'_>,
+        open_database: impl Fn(&Path, bool) -> Result<Arc<dyn KeyValueStore>, StoreError>,
     ) -> Result<Self, WorldOpenError> {
-        let folder = WorldFolder::open(path)?;
-        let store = open_database(&folder.database(), folder.is_new())
-            .map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
-        let mut world = Self::start_session(path, store, folder.is_new(), None)?;
+        let folder = wait.retry(WorldOpenError::is_in_use, || WorldFolder::open(path))?;
+        // A process that ends may release its database later than its folder.
+        let store = wait.retry(WorldOpenError::is_in_use, || {
+            open_database(&folder.database(), folder.is_new())
+                .map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })
+        })?;
+        let mut world = Self::start_session(path, store, folder.is_new(), None, wait)?;
         if folder.is_new() {
             folder.finish_creation()?;
         }
@@ -138,15 +152,14 @@ impl WorldStore {
 
     /// Opens the world in a custom backend, or creates it there.
     pub fn from_store(store: Arc<dyn KeyValueStore>) -> Result<Self, WorldOpenError> {
-        let path = store.path().to_path_buf();
-        Self::start_session(&path, store, true, None)
+        Self::open_waiting(&StorageConfig::Custom(store), &mut OpenWait::default())
     }
 
     /// Joins the world in a backend as one of several servers, or creates it there. `address` is where clients reach this
     /// server; the crate does not interpret it. A process that has had the world alone can no longer write.
     pub fn join(store: Arc<dyn KeyValueStore>, address: &[u8]) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
-        Self::start_session(&path, store, true, Some(address))
+        Self::start_session(&path, store, true, Some(address), &mut OpenWait::default())
     }
 
     /// A store whose world has not been read yet.
@@ -165,6 +178,8 @@ impl WorldStore {
             header: Header { format: FORMAT, created_at_seconds: 0, sessions: 0 },
             session: Session::None,
             is_unsettled: AtomicBool::new(false),
+            has_late_write: AtomicBool::new(false),
+            has_late_move: AtomicBool::new(false),
         }
     }
 
@@ -174,6 +189,7 @@ impl WorldStore {
         store: Arc<dyn KeyValueStore>,
         may_create: bool,
         address: Option<&[u8]>,
+        wait: &mut OpenWait<'_>,
     ) -> Result<Self, WorldOpenError> {
         let created_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let header = Header { format: FORMAT, created_at_seconds: created_at.as_secs(), sessions: 0 };
@@ -210,7 +226,7 @@ impl WorldStore {
                     Session::Server(Incarnation::announce(store, address, &mut writes).map_err(damaged)?)
                 }
                 None => {
-                    let servers = servers::end_silent(&*world.store, None, &mut writes).map_err(damaged)?;
+                    let servers = servers::end_silent(&*world.store, None, &mut writes, wait).map_err(damaged)?;
                     if servers > 0 {
                         return Err(WorldOpenError::Shared { path: path.to_path_buf(), servers });
                     }
@@ -275,6 +291,11 @@ impl WorldStore {
             }
             Session::Server(incarnation) => incarnation.write(batch),
         };
+        match &written {
+            // The batch is written, or never will be.
+            Ok(()) | Err(StoreError::PreconditionFailed { .. } | StoreError::Superseded { .. }) => {}
+            Err(_) => self.has_late_write.store(true, Ordering::Release),
+        }
         self.written.fetch_add(1, Ordering::Release);
         written
     }
@@ -326,6 +347,11 @@ impl WorldStore {
         self.store.written_bytes()
     }
 
+    /// The unsynced saves that were missing when the world was opened, after a loss of power.
+    pub fn lost_writes(&self) -> Option<&LostWrites> {
+        self.store.lost_writes()
+    }
+
     /// Makes all earlier commits survive a loss of power.
     pub fn sync(&self) -> Result<(), StoreError> {
         self.store.sync()
@@ -348,14 +374,40 @@ impl WorldStore {
         record::encode(&self.header)
     }
 
-    /// A lock to hold from a read to the write that depends on it.
-    pub(super) fn lock_writes(&self) -> MutexGuard<'_, ()> {
-        self.writes.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A lock to hold from a read to the write that depends on it. What is read under the lock stays as it is: a failed write
+    /// that may still happen is settled first.
+    ///
+    /// # Errors
+    /// The errors of the write that settles it.
+    pub(super) fn lock_writes(&self) -> Result<MutexGuard<'_, ()>, StoreError> {
+        let writing = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.has_late_write() {
+            // Cleared first, because a failure sets it again.
+            self.has_late_write.store(false, Ordering::Release);
+            match self.has_late_move.load(Ordering::Acquire) {
+                true => self.write_moves(WriteBatch::default(), Durability::Process)?,
+                false => self.write(WriteBatch::default(), Durability::Process)?,
+            }
+        }
+        Ok(writing)
     }
 
-    /// Like [`lock_writes`](Self::lock_writes), but does not wait.
-    pub(super) fn try_lock_writes(&self) -> TryLockResult<MutexGuard<'_, ()>> {
-        self.writes.try_lock()
+    /// Settles a failed move of groups that may still happen: it could do so between two reads that look for a group in several
+    /// tiers. A disk that takes no writes is read all the same.
+    pub(super) fn settle_moves(&self) -> Result<(), StoreError> {
+        match self.has_late_move.load(Ordering::Acquire).then(|| self.lock_writes()) {
+            Some(Err(error)) if self.incarnation().is_some() => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// The lock of [`lock_writes`](Self::lock_writes), if that neither waits nor writes.
+    pub(super) fn try_lock_writes(&self) -> Option<MutexGuard<'_, ()>> {
+        self.writes.try_lock().ok().filter(|_| !self.has_late_write())
+    }
+
+    fn has_late_write(&self) -> bool {
+        self.has_late_write.load(Ordering::Acquire)
     }
 
     pub(super) fn corrupt(&self, what: StoredItem, reason: impl ToString) -> StoreError {

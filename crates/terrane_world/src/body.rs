@@ -47,12 +47,15 @@ pub struct Contact {
     pub ceiling: bool,
     /// `true` if ground that is not loaded stopped the body. It keeps its velocity, and goes on once the ground is there.
     pub is_held: bool,
-    /// `true` if blocks enclose the body, with no free place near it. It stays where it is.
+    /// `true` if the body is in blocks, and other blocks close each short straight way out of them. It stays where it is.
     pub is_stuck: bool,
     /// `true` if the body is in a block with the tag [`CLIMBABLE`](crate::block::tags::CLIMBABLE).
     pub climbable: bool,
     /// The share of the body's height that is in a liquid: 0 to 1.
     pub submerged: f64,
+    /// The velocity at which flowing liquid carries the body along, in blocks per second along each axis: that of the liquid, times the
+    /// share of the body that is in it.
+    pub drift: [f64; 3],
 }
 
 impl Body {
@@ -72,15 +75,16 @@ impl Body {
     }
 
     /// Lets the body fall and slide for some seconds: by gravity, in blocks per second squared, by the drag of air and liquids, and
-    /// by friction on the ground.
+    /// by friction on the ground. Flowing liquid carries it along.
     pub fn fall(&mut self, mover: &mut BodyMover<'_>, gravity: f64, seconds: f64) {
-        let Contact { submerged, ground, .. } = self.contact;
-        // A body floats a little under the surface.
-        let pull = gravity * (1.0 - 1.1 * submerged);
+        let Contact { submerged, ground, drift, .. } = self.contact;
+        // A body floats a little under the surface, except where the liquid carries it down.
+        let weight = gravity * (1.0 - 1.1 * submerged);
+        let pull = if drift[1] < 0.0 { weight.max(0.0) } else { weight };
         let friction = if ground { 8.0 } else { 0.1 } + 3.0 * submerged;
         let [x, y, z] = self.velocity;
-        let fall = approached(y, 0.0, 3.0 * submerged, seconds) - pull * seconds;
-        let velocity = [approached(x, 0.0, friction, seconds), fall, approached(z, 0.0, friction, seconds)];
+        let fall = approached(y, drift[1], 3.0 * submerged, seconds) - pull * seconds;
+        let velocity = [approached(x, drift[0], friction, seconds), fall, approached(z, drift[2], friction, seconds)];
         self.advance(mover, velocity, seconds, false);
     }
 

@@ -22,9 +22,9 @@ const NAME: &str = "barrels";
 const EDGE: Vec3 = Vec3::new(70.0, 124.0, 545.0);
 const BARRELS: usize = 48;
 /// The time between two barrels, in seconds.
-const PAUSE: f32 = 0.15;
+const PAUSE: f64 = 0.15;
 /// A picture is taken after this time of rolling, in seconds.
-const PICTURE_AFTER: f32 = 9.0;
+const PICTURE_AFTER: f64 = 9.0;
 
 fn main() -> Result<AppExit> {
     let dev = DevPlugins { pictures: None, ..DevPlugins::new(NAME) };
@@ -102,13 +102,13 @@ fn roll_barrels(
     mut commands: Commands,
     progress: Res<ChunkMeshProgress>,
     (time, look): (Res<Time>, Res<Look>),
-    (mut rolled, mut next): (Local<usize>, Local<f32>),
+    (mut rolled, mut next): (Local<usize>, Local<f64>),
 ) {
     if *rolled == 0 && !(progress.is_done() && progress.meshes > 100) {
-        *next = time.elapsed_secs();
+        *next = time.elapsed_secs_f64();
         return;
     }
-    while *rolled < BARRELS && time.elapsed_secs() >= *next {
+    while *rolled < BARRELS && time.elapsed_secs_f64() >= *next {
         let along = (*rolled * 7 % 12) as f32 * 2.5 - 14.0;
         spawn_barrel(&mut commands, &look, EDGE + Vec3::new(0.0, 0.0, along), Vec3::new(4.0, 0.0, 0.0));
         *rolled += 1;
@@ -152,13 +152,13 @@ fn dig(
 fn take_picture(
     barrels: Query<(), With<SleepingDisabled>>,
     time: Res<Time>,
-    mut first: Local<Option<f32>>,
+    mut first: Local<Option<f64>>,
     mut pictures: ResMut<Pictures>,
     mut exit: MessageWriter<AppExit>,
 ) {
     if !barrels.is_empty() {
-        let since = *first.get_or_insert(time.elapsed_secs());
-        if time.elapsed_secs() - since > PICTURE_AFTER && pictures.take(NAME) {
+        let since = *first.get_or_insert(time.elapsed_secs_f64());
+        if time.elapsed_secs_f64() - since > PICTURE_AFTER && pictures.take(NAME) {
             exit.write(AppExit::Success);
         }
     }

@@ -1,8 +1,9 @@
 //! The hand: aims at a block, digs and places.
 
 use super::bag::{self, BLOCKS, Bag, Chosen};
-use super::{chests, player::Eyes};
+use super::chests;
 use bevy_terrane::chunk::RayHit;
+use bevy_terrane::dev::FirstPerson;
 use bevy_terrane::prelude::*;
 
 const REACH: f64 = 6.0;
@@ -16,15 +17,13 @@ pub fn build(app: &mut App) {
 }
 
 fn aim(
-    eyes: Single<(&Eyes, &Transform)>,
-    own: Query<&Position, With<OwnBody>>,
+    player: Query<(&FirstPerson, &Position, &Intent), With<OwnBody>>,
     (blocks, types): (PublishedBlocks, Res<BlockTypes>),
     mut aim: ResMut<Aim>,
 ) {
-    aim.0 = own.single().ok().and_then(|feet| {
-        let mut eye = *feet;
-        eye.translate(eyes.1.translation);
-        blocks.cast_ray(eye, eyes.1.forward(), REACH, |block| block != BlockId::AIR && !is_water(&types, block))
+    aim.0 = player.single().ok().and_then(|(player, position, intent)| {
+        let is_wanted = |block| block != BlockId::AIR && !is_water(&types, block);
+        blocks.cast_ray(player.eyes(position), intent.rotation() * Vec3::NEG_Z, REACH, is_wanted)
     });
 }
 

@@ -7,6 +7,12 @@ use std::time::{Duration, Instant};
 /// A region whose next tick is further away is dispatched in between, because an autosave does not wait so long.
 pub const LONG_WAIT: Duration = Duration::from_secs(1);
 
+/// The longest time between two ticks. With it and with [`FASTEST`], no dimension gets to the end of [`Duration`], where its clock
+/// would stand still for ever.
+const LONGEST_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
+/// The most seconds of a dimension's clock per real second.
+const FASTEST: f64 = 1e6;
+
 /// The coordinator's clock: the time since its start; in lockstep it advances one tick per pass.
 #[derive(Resource)]
 pub struct Clock {
@@ -28,10 +34,10 @@ impl Default for Clock {
 #[type_path = "bevy_terrane"]
 #[reflect(Component, Clone)]
 pub struct DimensionClock {
-    /// Ticks of each region per second of the dimension's clock.
+    /// Ticks of each region per second of the dimension's clock. Less than one tick a day counts as one tick a day.
     pub ticks_per_second: f64,
     /// Seconds of the dimension's clock per real second: 2 ticks twice as often, with the same `Time::delta`. A value that is not
-    /// a positive number counts as 1.
+    /// a positive number counts as 1, and one above a million as a million.
     pub rate: f64,
     /// Stops the clock. Regions tick only for a [`StepDimension`](crate::view::StepDimension).
     pub paused: bool,
@@ -53,7 +59,8 @@ impl DimensionClock {
 /// The time between two ticks at this rate, if it is a positive number.
 pub fn period(ticks_per_second: f64) -> Option<Duration> {
     let seconds = 1.0 / ticks_per_second;
-    (ticks_per_second > 0.0 && seconds > 0.0).then(|| Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+    (ticks_per_second > 0.0 && seconds > 0.0)
+        .then(|| Duration::try_from_secs_f64(seconds).map_or(LONGEST_PERIOD, |period| period.min(LONGEST_PERIOD)))
 }
 
 /// The time of one dimension.
@@ -106,7 +113,7 @@ impl DimensionTime {
 
     fn rate(&self) -> f64 {
         let rate = self.settings.rate;
-        if rate > 0.0 && rate.is_finite() { rate } else { 1.0 }
+        if rate > 0.0 && rate.is_finite() { rate.min(FASTEST) } else { 1.0 }
     }
 
     pub fn advance(&mut self, real: Duration, is_lockstep: bool) {
@@ -169,5 +176,24 @@ mod tests {
         }
         let slow = DimensionTime::new(DimensionClock { ticks_per_second: 1e-300, rate: 1e-300, paused: false });
         assert_eq!(slow.real_period(None), Duration::MAX);
+    }
+
+    /// Promise, clocks and faults: No tick rate, no multiplier and no number of steps brings a clock to an end.
+    #[test]
+    fn a_clock_goes_on_after_any_settings_and_steps() {
+        let extreme = DimensionClock { ticks_per_second: 1e-300, rate: f64::MAX, paused: false };
+        let mut time = DimensionTime::new(extreme);
+        for is_lockstep in [true, false] {
+            for _ in 0..1_000 {
+                time.advance(Duration::from_secs(3_600), is_lockstep);
+                time.step(u32::MAX);
+            }
+        }
+        let before = time.now;
+        time.settings = DimensionClock::default();
+        time.advance(Duration::from_secs(1), false);
+        assert_eq!(time.now - before, Duration::from_secs(1));
+        time.advance(Duration::ZERO, true);
+        assert_eq!(time.now - before, Duration::from_millis(1_050));
     }
 }

@@ -26,6 +26,7 @@ impl Surroundings<'_> {
             kept,
             cut,
             save,
+            told,
             mirrors,
             viewers,
             viewers_gone,
@@ -42,6 +43,9 @@ impl Surroundings<'_> {
             worked,
         } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
+        if let Some(dimension) = self.dimensions.open.get(&id).filter(|dimension| dimension.in_flight > 0) {
+            self.directory.note_gone(&gone, dimension.last_claim);
+        }
         // The receivers of these answers must already know which entities are gone.
         worked.into_iter().for_each(Answer::tell);
         if let Some(dimension) = self.dimensions.open.get_mut(&id) {
@@ -52,6 +56,7 @@ impl Surroundings<'_> {
             publisher.light(id, light);
             publisher.mirrors(mirrors);
             dimension.take_unsaved(save, saves);
+            dimension.note_told(told, &mut saves.pending);
             made.into_iter().for_each(|edit| publisher.decided(edit, true));
             for (edit, error) in refused {
                 publisher.refuse(dimension.real_now, edit, error);
@@ -188,6 +193,8 @@ impl Dimension {
 
     fn note_viewers(&mut self, viewers: Vec<(Uuid, Position, ViewerRadii)>, gone: Vec<Uuid>) {
         gone.into_iter().for_each(|viewer| self.release(Ticket::Region(viewer)));
+        // A viewer of a halted region may be back before the store has told where it is.
+        self.orphans.retain(|(orphan, _)| viewers.iter().all(|(id, ..)| id != orphan));
         if self.is_closing() {
             return;
         }

@@ -4,7 +4,7 @@ use super::Dimension;
 use super::column_state::ColumnState;
 use crate::coordinator::publish::Publisher;
 use crate::region::RegionId;
-use crate::simulation::LoadedColumn;
+use crate::simulation::{Letter, LoadedColumn};
 use crate::space::ColumnPos;
 use bevy::prelude::*;
 
@@ -135,13 +135,19 @@ impl Dimension {
     pub fn deliver(&mut self, mut loaded: LoadedColumn) -> bool {
         let position = loaded.column.pos();
         let Some(region) = self.regionizer.region_at(position) else { return false };
-        if matches!(self.columns.get(position), Some(ColumnState::Owned(_))) {
+        let has_more = matches!(self.columns.get(position), Some(ColumnState::Owned(_)));
+        if has_more {
             // These are more slabs; the entities came with the first one.
             loaded.entities.clear();
         }
+        loaded.is_new = !has_more && self.history.is_new(position);
         let travellers = self.transit.take(position);
         self.columns.deliver(position);
         self.note_loaded(&loaded.column);
+        // A record that a letter brings is newer than the stored one.
+        let waiting = self.letters.get(&position).into_iter().flatten();
+        let brought: Vec<_> = waiting.filter_map(Letter::brings).collect();
+        loaded.entities.retain(|record| !brought.contains(&record.id));
         let mut letters = self.take_letters(position);
         letters.splice(..0, self.recalled_to(&loaded));
         self.departed().find_again(position);

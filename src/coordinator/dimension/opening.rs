@@ -77,8 +77,8 @@ pub fn open_waiting(
                 rebuild(id, &name, dimensions, &mut threads);
                 dimensions.unopened.push(waiting);
             }
-            // The opened dimension would lack entities that went there and are not stored yet.
-            Ok(Opening::Open(dimension, _)) if saves.has_unwritten_entities(dimension.id) => {
+            // The opened dimension would lack entities that went there and are not stored yet, and have jobs that have ended.
+            Ok(Opening::Open(dimension, _)) if saves.has_unwritten(dimension.id) => {
                 dimensions.unopened.push(Unopened { until: saves.stored_with(), ..waiting });
                 saves.request_commit();
             }

@@ -5,7 +5,7 @@ use crate::coordinator::streaming::generation_control::DimensionGeneration;
 use crate::coordinator::threads::work_error::WorkError;
 use crate::generation::Generator;
 use crate::region::RegionizerConfigError;
-use crate::simulation::TimeOfDay;
+use crate::simulation::{Floor, TimeOfDay};
 use crate::storage::StoreError;
 use bevy::prelude::*;
 use std::ops::Range;
@@ -20,6 +20,8 @@ pub struct DimensionSpec {
     pub name: String,
     /// Its heights, in blocks.
     pub heights: Range<i64>,
+    /// Its floor, for bodies.
+    pub floor: Floor,
     /// The generator of its ground.
     pub generator: Arc<dyn Generator>,
     /// Its clock; `None` for the coordinator's default.

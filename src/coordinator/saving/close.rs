@@ -117,6 +117,10 @@ pub fn close(
         if let (Some(servers), Some(plots)) = (&mut servers, &dimension.plots) {
             servers.to_release.extend(plots.own().map(|plot| (id, plot)));
         }
+        if !remove {
+            // It may not have been saved since its clock went on.
+            dimension.save_clock(&mut saves.pending);
+        }
         if remove && servers.is_none() {
             dimensions.removed.insert(id);
             jobs.end_jobs_of(id, &mut dimensions, &mut saves, &mut publisher);

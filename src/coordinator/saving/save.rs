@@ -5,11 +5,14 @@
 //! writes all of it, a crash never duplicates anything and loses nothing that was stored before. A save that the game
 //! requests asks every region. It is answered when all regions have answered and their state survives a loss of power.
 //!
+//! An answer of the store may be older than a commit that is confirmed before the answer is handled. So a question is asked with a
+//! [`Moment`]: until the question ends, [`Saves`] keeps what was not confirmed at that moment, and the answer is combined with that.
+//!
 //! A store that cannot keep up slows the world down before memory grows: first nothing new is ordered and the regions are
 //! not asked, then they do not tick.
 
 use super::autosave::Autosave;
-use super::request::SaveRequest;
+use super::request::{SaveError, SaveRequest};
 use crate::coordinator::clocks::clock::Clock;
 use crate::coordinator::config::{Backlog, SaveDurability, Settings};
 use crate::coordinator::dimension::Dimensions;
@@ -24,10 +27,10 @@ use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::servers::{Crossing, CrossingId, Plot};
 use crate::storage::{Commit, Durability, EntityRecord, SaveBatch, StoreError};
 use bevy::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -57,6 +60,10 @@ pub struct Saves {
     acknowledged: u64,
     /// The commit in flight, and whether it and all commits before it are synced.
     sent: Option<(Arc<SaveBatch>, bool)>,
+    /// The entities of confirmed commits that open questions may have missed, oldest first, each with the number of its commit.
+    confirmed: VecDeque<(u64, SaveBatch)>,
+    /// The moments of open questions, oldest first.
+    moments: Vec<Weak<u64>>,
     /// `true` if the store has commits that a loss of power may take back.
     is_unsynced: bool,
     /// Requests that the next synced commit answers.
@@ -83,6 +90,17 @@ pub struct Saves {
     pub bytes: u64,
     pub time: Duration,
     pub count: u64,
+}
+
+/// When a question to the store began. The entities of commits that were not confirmed then are kept until it is dropped.
+#[derive(Clone)]
+pub struct Moment(Arc<u64>);
+
+impl PartialEq for Moment {
+    /// Returns `true` for clones: each question has a moment of its own.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 /// One round of asking every region for its unsaved state.
@@ -121,15 +139,21 @@ impl Saves {
 
     /// Where an entity is that is on its way into the store, or to another server with it: `None` if nothing is known here, and
     /// `None` within if it is gone.
-    pub fn unwritten_place(&self, id: Uuid) -> Option<Option<(DimensionId, ColumnPos)>> {
-        let sent = self.unwritten_batches().flat_map(|batch| batch.sent.values());
-        let records = sent.filter_map(|crossing| match crossing {
-            Crossing::Entities(records) => Some(records),
-            Crossing::Message { .. } => None,
-        });
-        let of = |record: &EntityRecord| (record.dimension, record.column());
-        let sent = records.flatten().find(|record| record.ids().any(|of| of == id)).map(of);
-        sent.map(Some).or_else(|| self.unwritten_entity(id).map(|record| record.as_ref().map(of)))
+    pub fn missed_place(&self, moment: &Moment, id: Uuid) -> Option<Option<(DimensionId, ColumnPos)>> {
+        let place = |record: &EntityRecord| (record.dimension, record.column());
+        self.missed_by(moment).find_map(|batch| {
+            // An entity that leaves for another server is removed in the same batch. If it has a record there, it has come back since.
+            let here = batch.entities.get(&id).map(|record| record.as_ref().map(place));
+            let sent = batch.sent.iter().filter_map(|(crossing, contents)| match contents {
+                Crossing::Entities(records) => Some((crossing.number, records)),
+                Crossing::Message { .. } => None,
+            });
+            let sent = sent.filter_map(|(number, records)| {
+                Some((number, records.iter().find(|record| record.ids().any(|of| of == id))?))
+            });
+            let sent = || sent.max_by_key(|(number, _)| *number).map(|(_, record)| Some(place(record)));
+            here.filter(Option::is_some).or_else(sent).or(here)
+        })
     }
 
     /// The number of the commit with which everything handed out so far is stored.
@@ -166,15 +190,56 @@ impl Saves {
         [Some(&self.pending), self.sent.as_ref().map(|(batch, _)| &**batch)].into_iter().flatten()
     }
 
-    /// The newest unwritten state of an entity: its record, or `None` within if it was removed.
-    pub fn unwritten_entity(&self, id: Uuid) -> Option<&Option<EntityRecord>> {
-        self.unwritten_batches().find_map(|batch| batch.entities.get(&id))
+    /// The moment of a question that begins now.
+    pub fn begin_question(&mut self) -> Moment {
+        let moment = Arc::new(self.acknowledged);
+        self.moments.push(Arc::downgrade(&moment));
+        Moment(moment)
     }
 
-    /// Returns `true` if entities of this dimension are on their way into the store.
-    pub fn has_unwritten_entities(&self, dimension: DimensionId) -> bool {
-        let mut records = self.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
-        records.any(|record| record.dimension == dimension)
+    /// The batches that a question may have missed in the store, newest first. Confirmed ones have only entities.
+    pub fn missed_by(&self, moment: &Moment) -> impl Iterator<Item = &SaveBatch> {
+        let confirmed = self.confirmed.iter().rev().take_while(|(number, _)| *number > *moment.0);
+        self.unwritten_batches().chain(confirmed.map(|(_, batch)| batch))
+    }
+
+    /// The newest state of an entity that a question may have missed: its record, or `None` within if it was removed.
+    pub fn missed_entity(&self, moment: &Moment, id: Uuid) -> Option<&Option<EntityRecord>> {
+        self.missed_by(moment).find_map(|batch| batch.entities.get(&id))
+    }
+
+    /// The places of entities in commits that were confirmed since the question began, oldest first; `None` if an entity was removed.
+    /// From then on, the question is as new as if it began now.
+    pub fn renew(&mut self, moment: &mut Moment) -> Vec<(Uuid, Option<(DimensionId, ColumnPos)>)> {
+        let missed = self.confirmed.iter().filter(|(number, _)| *number > *moment.0);
+        let place = |record: &EntityRecord| (record.dimension, record.column());
+        let entities = missed.flat_map(|(_, batch)| &batch.entities);
+        let places: Vec<_> = entities.map(|(id, record)| (*id, record.as_ref().map(place))).collect();
+        if *moment.0 < self.acknowledged {
+            *moment = self.begin_question();
+        }
+        places
+    }
+
+    /// Drops confirmed commits that no open question needs.
+    fn forget_confirmed(&mut self) {
+        self.moments.retain(|moment| moment.strong_count() > 0);
+        let oldest = self.moments.first().and_then(Weak::upgrade).map_or(u64::MAX, |moment| *moment);
+        while self.confirmed.front().is_some_and(|(number, _)| *number <= oldest) {
+            self.confirmed.pop_front();
+        }
+    }
+
+    /// Returns `true` if the clock, entities or pre-generations of this dimension are on their way into the store.
+    pub fn has_unwritten(&self, dimension: DimensionId) -> bool {
+        let is_of = |batch: &SaveBatch| {
+            let mut records = batch.entities.values().flatten();
+            let mut jobs = batch.pregenerations.keys();
+            batch.clocks.contains_key(&dimension)
+                || records.any(|record| record.dimension == dimension)
+                || jobs.any(|(of, _)| *of == dimension)
+        };
+        self.unwritten_batches().any(is_of)
     }
 
     /// The number of things on their way into the store.
@@ -301,12 +366,15 @@ pub fn commit(
 ) {
     let now = clock.now;
     saves.finish_commits(&mut inbound, &mut dimensions, &mut publisher, now);
-    if saves.is_commit_due(now) {
+    if saves.has_ended {
+        saves.drop_unsaved(&mut publisher);
+    } else if saves.is_commit_due(now) {
         saves.submit(false, &dimensions, &threads, now);
         if config.tick_mode.is_lockstep() {
             saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);
         }
     }
+    saves.forget_confirmed();
     saves.answer(&mut threads, &mut publisher);
 }
 
@@ -344,6 +412,11 @@ impl Saves {
             return;
         }
         dimensions.save_clocks(&mut self.pending);
+        // The ground of a save that has only clocks is unchanged.
+        let items = self.pending.len();
+        if items > 0 {
+            dimensions.save_heights(&mut self.pending);
+        }
         let batch = Arc::new(mem::take(&mut self.pending));
         let durability = if sync { Durability::Sync } else { Durability::Process };
         match threads.storage.try_submit(batch.clone(), durability, self.commits + 1) {
@@ -361,6 +434,15 @@ impl Saves {
                 drop(batch);
                 self.pending = Arc::unwrap_or_clone(refused);
             }
+        }
+    }
+
+    /// Drops what can no longer be saved, since another server has ended this one, and fails the requests for it.
+    fn drop_unsaved(&mut self, publisher: &mut Publisher) {
+        self.pending = SaveBatch::default();
+        let requests = self.take_requests();
+        if !requests.is_empty() {
+            self.fail(requests, SaveError::Ended, publisher);
         }
     }
 
@@ -395,6 +477,7 @@ impl Saves {
             match result {
                 Ok(report) => {
                     dimensions.note_new_sparse_ground(sent.as_ref().map(|(batch, _)| &**batch));
+                    dimensions.note_saved_heights(&batch);
                     self.count += 1;
                     self.bytes += report.bytes;
                     self.time += report.duration;
@@ -402,6 +485,10 @@ impl Saves {
                         warn!("a damaged value was replaced by the saved one: {damaged}");
                     }
                     self.acknowledged = number;
+                    if self.moments.iter().any(|moment| moment.strong_count() > 0) {
+                        let (entities, sent) = (batch.entities.clone(), batch.sent.clone());
+                        self.confirmed.push_back((number, SaveBatch { entities, sent, ..SaveBatch::default() }));
+                    }
                     for dimension in dimensions.open.values_mut() {
                         dimension.departed().forget_until(number);
                     }
@@ -413,8 +500,18 @@ impl Saves {
                 Err(error) => {
                     // Dropped so that the batch has one owner and is not copied.
                     drop(sent);
-                    self.has_ended |= self.server.is_some() && matches!(error, StoreError::Superseded { .. });
-                    error!("saving failed and will be retried: {error}");
+                    let is_superseded = matches!(error, StoreError::Superseded { .. });
+                    self.has_ended |= self.server.is_some() && is_superseded;
+                    if self.has_ended {
+                        error!("saving failed for good, and what was not saved is dropped: {error}");
+                        let requests = self.take_requests();
+                        self.fail(requests, error.into(), publisher);
+                        continue;
+                    }
+                    match is_superseded {
+                        true => error!("saving failed: {error}"),
+                        false => error!("saving failed and will be retried: {error}"),
+                    }
                     publisher.event(SaveFailed { error: error.into(), requests: Vec::new() });
                     // Later changes are newer.
                     let newer = mem::replace(&mut self.pending, Arc::unwrap_or_clone(batch));

@@ -19,7 +19,6 @@ use crate::coordinator::travel::letters::{Post, sort_letters};
 use crate::coordinator::{complaints::tell_complaints, publish::Publisher};
 use crate::simulation::{Assignment, BlockAccessError, BlockEdit, ColumnError, Inbox, Salvage, SetBlock, Task};
 use crate::space::{ColumnPos, DimensionId};
-use crate::storage::{Durability, SaveBatch};
 use bevy::ecs::schedule::SingleThreadedExecutor;
 use bevy::prelude::*;
 use std::collections::BTreeMap;
@@ -35,8 +34,9 @@ const LAST_COMMIT_WAIT: Duration = Duration::from_millis(200);
 /// How often the regions can still answer each other.
 const LAST_ROUNDS: u32 = 8;
 
-/// Ends the simulation: waits for ticking regions, takes the unsaved state of all, commits it, and ends the threads.
-pub fn shut_down(world: &mut World) {
+/// Ends the simulation: waits for ticking regions, takes the unsaved state of all, commits it, and ends the threads. Returns `true` if
+/// everything was saved.
+pub fn shut_down(world: &mut World) -> bool {
     // Orders that were sent before the end are carried out.
     world.resource_mut::<Inbound>().receive();
     do_work(world);
@@ -61,6 +61,8 @@ pub fn shut_down(world: &mut World) {
     // Handles the last answers of other threads: another process may be waiting for its backup.
     world.resource_mut::<Inbound>().receive();
     do_work(world);
+    let saves = world.resource::<Saves>();
+    !saves.has_ended && saves.is_all_synced() && world.resource::<Deadlines>().running.is_empty()
 }
 
 fn wait_for_regions(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
@@ -247,13 +249,9 @@ fn letters_left(dimensions: &mut Dimensions) -> usize {
     left
 }
 
-/// Saves the clocks and the last access times of chunks, even if nothing else is saved any more. The last commit syncs them.
-fn save_clocks(threads: Res<Threads>, dimensions: Res<Dimensions>) {
-    let mut clocks = SaveBatch::default();
-    dimensions.save_clocks(&mut clocks);
-    if let Err(error) = threads.store.commit(&clocks, Durability::Process) {
-        warn!("the clocks of dimensions and the last use of chunks are not saved: {error}");
-    }
+/// Has the last commit save the clocks and the last access times of chunks, even if nothing else is left to save.
+fn save_clocks(dimensions: Res<Dimensions>, mut saves: ResMut<Saves>) {
+    dimensions.save_clocks(&mut saves.pending);
 }
 
 fn last_commit(
@@ -276,6 +274,9 @@ fn last_commit(
     saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);
     saves.answers = saves.take_requests();
     for attempt in 1..=LAST_COMMIT_TRIES {
+        if saves.has_ended {
+            return;
+        }
         saves.submit(true, &dimensions, &threads, now);
         saves.wait_for_commit(&mut inbound, &mut dimensions, &mut publisher, now);
         saves.answer(&mut threads, &mut publisher);

@@ -7,8 +7,8 @@ use crate::coordinator::streaming::tickets::{Ticket, ViewerState};
 use crate::coordinator::travel::letters::Post;
 use crate::simulation::{Undeliverable, ViewerRadii};
 use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos};
-use crate::storage::EntityRecord;
-use crate::storage::servers::{Crossing, Plot, PlotContents};
+use crate::storage::servers::{Crossing, Plot};
+use crate::storage::{EntityRecord, PlotContents};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -195,8 +195,9 @@ impl Dimension {
 
     /// Takes over a plot that this server owns now.
     pub fn take_plot(&mut self, plot: TilePos, contents: PlotContents) {
-        let PlotContents { stored, viewers } = contents;
+        let PlotContents { stored, history, viewers } = contents;
         self.stored.restore_tile(plot, &stored);
+        self.history.restore(plot, history);
         let Some(plots) = &mut self.plots else { return };
         plots.set_own(plot);
         self.tell_plots();
@@ -214,6 +215,7 @@ impl Dimension {
         let tickets: Vec<Ticket> = tickets.map(|(ticket, _)| *ticket).collect();
         tickets.into_iter().for_each(|ticket| self.release(ticket));
         self.stored.restore_tile(plot, &[0; TILE_BATCHES]);
+        self.history.restore(plot, Default::default());
         // Columns that could not be read count as completed until they are tried again.
         self.resident.restore_tile(plot, &[0; TILE_BATCHES]);
         let columns = plot.batches().flat_map(|batch| (0..16).map(move |place| batch.column(place)));

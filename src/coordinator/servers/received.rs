@@ -1,7 +1,7 @@
 //! What has arrived from other servers and is still in the store. A plain data structure.
 
 use crate::space::{DimensionId, TilePos};
-use crate::storage::servers::{CROSSINGS_AT_ONCE, CrossingId, Plot};
+use crate::storage::servers::{CrossingId, Plot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What has arrived from other servers. The store lists it until a commit has removed it.
@@ -42,16 +42,19 @@ impl Received {
         self.underway.iter().any(|id| id.plot.0 == dimension && is_on(id.plot.1))
     }
 
-    /// Forgets what a round no longer found on the plots that it read. Long lists are read in parts, so nothing is forgotten
-    /// of those.
-    pub fn forget_gone(&mut self, read: &BTreeSet<Plot>, found: impl Iterator<Item = CrossingId>) {
-        let (mut listed, mut counts) = (BTreeSet::new(), BTreeMap::<Plot, usize>::new());
-        for id in found {
-            listed.insert(id);
-            *counts.entry(id.plot).or_default() += 1;
-        }
-        let is_long = |plot: &Plot| counts.get(plot).is_some_and(|count| *count >= CROSSINGS_AT_ONCE);
-        self.removed.retain(|id| listed.contains(id) || (read.contains(&id.plot) && is_long(&id.plot)));
+    /// Forgets what a round no longer found. `after` and `last` are the ends of the parts that it read of long queues: of such a plot,
+    /// it read the crossings behind that in `after`, up to and with that in `last`.
+    pub fn forget_gone(
+        &mut self,
+        found: impl Iterator<Item = CrossingId>,
+        after: &BTreeMap<Plot, CrossingId>,
+        last: &BTreeMap<Plot, CrossingId>,
+    ) {
+        let listed: BTreeSet<CrossingId> = found.collect();
+        let was_read = |id: &CrossingId| {
+            after.get(&id.plot).is_none_or(|after| id > after) && last.get(&id.plot).is_none_or(|last| id <= last)
+        };
+        self.removed.retain(|id| listed.contains(id) || !was_read(id));
     }
 }
 
@@ -80,13 +83,16 @@ mod tests {
     fn what_the_store_may_still_list_is_remembered() {
         let mut received = Received::default();
         received.remove((0..3).map(id));
-        let read = [id(0).plot].into();
-        received.forget_gone(&read, [id(1)].into_iter());
+        let none = BTreeMap::new();
+        received.forget_gone([id(1)].into_iter(), &none, &none);
         assert_eq!((0..3).map(|number| received.has(id(number))).collect::<Vec<_>>(), [false, true, false]);
-        received.remove([id(9_000)]);
-        received.forget_gone(&read, (0..CROSSINGS_AT_ONCE as u64).map(id));
-        assert!(received.has(id(9_000)), "it may be in the part that was not read");
-        received.forget_gone(&BTreeSet::new(), std::iter::empty());
-        assert!(!received.has(id(9_000)), "its plot is another server's");
+        received.remove([id(300), id(9_000)]);
+        let ends = |number| BTreeMap::from([(id(0).plot, id(number))]);
+        received.forget_gone([id(1)].into_iter(), &none, &ends(256));
+        assert!(received.has(id(300)) && received.has(id(9_000)), "they are behind what was read");
+        received.forget_gone(std::iter::empty(), &ends(256), &ends(512));
+        assert!(!received.has(id(300)) && received.has(id(1)) && received.has(id(9_000)), "only a part was read");
+        received.forget_gone(std::iter::empty(), &none, &none);
+        assert!(!received.has(id(1)) && !received.has(id(9_000)), "the plot is another server's");
     }
 }

@@ -1,9 +1,10 @@
 //! A round of questions to the database, on a thread beside the coordinator.
 
 use crate::space::{DimensionId, TilePos};
-use crate::storage::servers::{Crossing, CrossingId, Incarnation, Join, Plot, PlotContents, Sign, TERM, Watch};
-use crate::storage::{StoreError, WorldStore};
+use crate::storage::servers::{Crossing, CrossingId, Incarnation, Join, Plot, Sign, TERM, Watch};
+use crate::storage::{PlotContents, StoreError, WorldStore};
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::time::{Duration, Instant};
 
 /// What this server wants to know and to have done. All times are the coordinator's.
@@ -46,6 +47,10 @@ pub struct Findings {
     pub leaving: Vec<(BTreeSet<Plot>, u64)>,
     /// What other servers have sent to plots of this server.
     pub crossings: Vec<(CrossingId, Crossing)>,
+    /// Where reading a long queue began: behind this crossing to the plot.
+    pub after: BTreeMap<Plot, CrossingId>,
+    /// Where reading a long queue ended: the next round reads what is behind this crossing to the plot.
+    pub last: BTreeMap<Plot, CrossingId>,
     /// The clocks on which all servers agree.
     pub clocks: BTreeMap<DimensionId, Duration>,
 }
@@ -57,11 +62,13 @@ pub struct Memory {
     joins: Option<BTreeMap<DimensionId, u64>>,
     /// `true` if ground of this server has to wait for that of others.
     is_waiting: bool,
+    /// The crossings behind which the next round reads long queues. Some that cannot be received do not stop those behind them.
+    read_to: BTreeMap<Plot, CrossingId>,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { watch: Watch::new(TERM), joins: None, is_waiting: false }
+        Self { watch: Watch::new(TERM), joins: None, is_waiting: false, read_to: BTreeMap::new() }
     }
 }
 
@@ -124,7 +131,8 @@ impl Memory {
                 contents => drop(found.acquired.insert(*plot, contents?)),
             }
         }
-        found.crossings = server.crossings(&own)?;
+        (found.crossings, found.last) = server.crossings(&own, &self.read_to)?;
+        found.after = mem::replace(&mut self.read_to, found.last.clone());
         found.is_waiting = self.is_waiting;
         Ok(found)
     }

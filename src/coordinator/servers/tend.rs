@@ -7,7 +7,7 @@ use crate::coordinator::deadlines::Deadlines;
 use crate::coordinator::dimension::{Dimension, Dimensions};
 use crate::coordinator::events::{LetterLost, ServerDrained, ServerEnded};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::Saves;
+use crate::coordinator::saving::save::{Moment, Saves};
 use crate::coordinator::streaming::orders::Orders;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
@@ -140,7 +140,7 @@ pub fn tend(
     let Some(mut servers) = servers else { return };
     let servers = &mut *servers;
     if saves.has_ended {
-        servers.end(&mut publisher);
+        servers.end(&mut saves, &mut publisher);
     }
     let is_frozen = !servers.lease.holds(clock.began.elapsed());
     if is_frozen != servers.is_frozen {
@@ -225,9 +225,9 @@ fn end_round(
     let (wishes, found) = match answer {
         Ok((wishes, Ok(found))) => (wishes, found),
         Ok((_, Err(error))) => {
-            players.repeat_log_outs(&mut threads);
+            players.repeat_log_outs(&mut saves, &mut threads);
             if matches!(error, StoreError::Superseded { .. }) {
-                return servers.end(&mut publisher);
+                return servers.end(&mut saves, &mut publisher);
             }
             return warn!("the database did not answer a round of questions, which is repeated: {error}");
         }
@@ -236,7 +236,7 @@ fn end_round(
     servers.lease.beaten(found.beaten);
     servers.signs = found.signs;
     servers.is_waiting = found.is_waiting;
-    saves.received.forget_gone(&wishes.own, found.crossings.iter().map(|(id, _)| *id));
+    saves.received.forget_gone(found.crossings.iter().map(|(id, _)| *id), &found.after, &found.last);
     for (plots, to) in &found.given_up {
         servers.to_release = &servers.to_release - plots;
         for (id, plot) in plots {
@@ -288,8 +288,8 @@ fn end_round(
         owners.into_iter().for_each(|(plot, owner)| plots.entry(owner).or_default().push(plot));
         servers.plots = plots.into_iter().map(|(owner, plots)| (owner, plots.into())).collect();
     }
-    players.end_log_outs(&mut threads, &mut publisher);
-    players.follow_ground(&found.given_up, &kept, servers, &mut threads);
+    players.end_log_outs(&mut saves, &mut threads, &mut publisher);
+    players.follow_ground(&found.given_up, &kept, servers, &mut saves, &mut threads);
     if let Some(to) = servers.drain.filter(|_| !servers.has_drained && !players.are_leaving())
         && dimensions.open.values().all(|open| open.plots.iter().all(|plots| plots.own().next().is_none()))
         && wishes.own.is_empty()
@@ -300,27 +300,29 @@ fn end_round(
 }
 
 /// Looks in the store for entities to which letters are sent and which are not here. Shared messages go to the plots of their
-/// places; other letters come back.
-pub fn send_astray(mut post: ResMut<Post>, mut saves: ResMut<Saves>, mut threads: ResMut<Threads>) {
+/// places; other letters come back. While one search is under way, letters wait for the next: a region may send some in each tick.
+pub fn send_astray(clock: Res<Clock>, mut post: ResMut<Post>, mut saves: ResMut<Saves>, mut threads: ResMut<Threads>) {
     mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.received.forget(crossing));
-    if post.astray.is_empty() {
+    if post.astray.is_empty() || post.next_search.is_none_or(|next| clock.now < next) {
         return;
     }
+    post.next_search = None;
     let letters = mem::take(&mut post.astray);
     let ids: Vec<Uuid> = letters.iter().filter_map(Letter::entity).collect();
-    let letters = SyncCell::new(letters);
+    let (letters, moment) = (SyncCell::new(letters), saves.begin_question());
     let find = move |store: &WorldStore, _: &_| store.entity_places(&ids);
     threads.ask(None, find, move |world, places| {
         let places =
             places.map_err(|error| error.to_string()).and_then(|places| places.map_err(|error| error.to_string()));
-        hand_to(world, end_search, (letters, places));
+        hand_to(world, end_search, (letters, moment, places));
     });
 }
 
 type Places = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 
 fn end_search(
-    In((letters, places)): In<(SyncCell<Vec<Letter>>, Result<Places, String>)>,
+    In((letters, moment, places)): In<(SyncCell<Vec<Letter>>, Moment, Result<Places, String>)>,
+    clock: Res<Clock>,
     mut dimensions: ResMut<Dimensions>,
     directory: Res<Directory>,
     mut saves: ResMut<Saves>,
@@ -328,8 +330,9 @@ fn end_search(
     mut publisher: ResMut<Publisher>,
 ) {
     let is_known = places.is_ok();
+    post.next_search = Some(if is_known { clock.now } else { clock.now.saturating_add(PERIOD) });
     let places = places.unwrap_or_else(|error| {
-        warn!("entities to which letters are sent cannot be found: {error}");
+        warn!("entities to which letters are sent cannot be found, and are looked for again: {error}");
         Places::new()
     });
     for letter in SyncCell::to_inner(letters) {
@@ -340,21 +343,18 @@ fn end_search(
             continue;
         }
         let stored = || places.get(&id).copied();
-        let place = saves.unwritten_place(id).unwrap_or_else(stored);
+        let place = saves.missed_place(&moment, id).unwrap_or_else(stored);
         let open = place.and_then(|(dimension, column)| Some((dimensions.open.get_mut(&dimension)?, column)));
         match (place, open, letter.crossing) {
             // A later round finds the letter again.
             (None, _, Some(crossing)) if !is_known => saves.received.forget(crossing),
-            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => {
-                match open.owner(column) {
-                    // The entity is about to arrive.
-                    Some(_) => saves.received.forget(crossing),
-                    None => open.send_letter(column, letter),
-                }
+            (None, _, None) if !is_known => post.astray.push(letter),
+            (Some(_), Some((open, column)), _) if open.may_have(column) && open.owner(column).is_none() => {
+                open.send_letter(column, letter);
             }
-            (Some((dimension, column)), open, crossing)
-                if open.as_ref().is_none_or(|(open, column)| !open.may_have(*column)) =>
-            {
+            // The entity is about to arrive.
+            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => saves.received.forget(crossing),
+            (Some((dimension, column)), _, crossing) => {
                 let block = column.chunk(0).min_block();
                 match post.share(&letter) {
                     Some((kind, bytes)) => {
@@ -378,7 +378,9 @@ fn end_search(
 }
 
 impl Servers {
-    fn end(&mut self, publisher: &mut Publisher) {
+    fn end(&mut self, saves: &mut Saves, publisher: &mut Publisher) {
+        // Nothing is tried again that can no longer be saved.
+        saves.has_ended = true;
         if !self.has_ended {
             self.has_ended = true;
             error!("another server has ended this one, which showed no sign of life: unsaved changes are lost");

@@ -14,7 +14,7 @@ use crate::bytes;
 use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::snapshot::{BlockFilter, RestoreSequence, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
-use crate::work::{FileError, Tell, sync_folder};
+use crate::work::{FileError, Tell, if_exists, sync_folder};
 use bevy::log::{error, warn};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -186,8 +186,11 @@ pub fn write(
 
 /// Removes the record of a restore whose changes are all saved or no longer wanted.
 pub fn remove(path: &Path) -> io::Result<()> {
-    fs::remove_file(path.join(RECORD))?;
-    fs::remove_dir_all(path)
+    // A backup or a check beside it takes the rest for left over, and so does the next start.
+    let left_over = path.with_extension(UNFINISHED);
+    if_exists(fs::remove_dir_all(&left_over))?;
+    fs::rename(path, &left_over)?;
+    fs::remove_dir_all(left_over)
 }
 
 fn encode(content: &Content) -> Result<Vec<u8>, String> {

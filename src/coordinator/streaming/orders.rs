@@ -239,24 +239,34 @@ pub fn recall(mut dimensions: ResMut<Dimensions>, mut orders: ResMut<Orders>, mu
 }
 
 impl Dimension {
-    /// Groups the columns of an order by source; in a sparse dimension by the wanted slabs of each.
+    /// Groups the columns of an order by source; in a sparse dimension by the wanted slabs of each, and in others by the heights
+    /// for which they were never generated.
     fn by_source(&self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {
         if columns.is_empty() {
             return Vec::new();
         }
-        if !self.is_sparse() {
-            return vec![(columns, if generates { Source::Generator } else { Source::Store })];
+        if !self.is_sparse() && generates {
+            return vec![(columns, Source::Generator)];
         }
         let may_generate = generates || !self.generation.settings.paused;
         let mut parts: Vec<(HeightSet, Vec<ColumnPos>)> = Vec::new();
         for column in columns {
-            let wanted = self.slabs_to_order(column);
+            let wanted = match self.is_sparse() {
+                true => self.slabs_to_order(column),
+                // While generation is paused, they load as they are.
+                false if !may_generate => HeightSet::new(),
+                false => self.missing(column),
+            };
             match parts.iter_mut().find(|(heights, _)| *heights == wanted) {
                 Some((_, columns)) => columns.push(column),
                 None => parts.push((wanted, vec![column])),
             }
         }
-        let part = |(heights, columns)| (columns, Source::Slabs { heights, may_generate });
-        parts.into_iter().map(part).collect()
+        let source = |heights: HeightSet| match self.is_sparse() {
+            true => Source::Slabs { heights, may_generate },
+            false if heights.is_empty() => Source::Store,
+            false => Source::Extend(heights),
+        };
+        parts.into_iter().map(|(heights, columns)| (columns, source(heights))).collect()
     }
 }

@@ -31,6 +31,8 @@ pub struct ColumnOrder {
 pub enum Source {
     /// Stored columns are read. Damaged chunks are generated again if that is allowed.
     Store,
+    /// Stored columns are read, and generated at these block heights.
+    Extend(HeightSet),
     /// New columns are generated.
     Generator,
     /// In a sparse dimension, the stored chunks of these slabs are read, and the others generated if that is allowed.
@@ -77,7 +79,9 @@ impl ColumnThreads {
         let (notifier, store) = (self.notifier.clone(), self.store.clone());
         let (pool, queue) = match order.source {
             Source::Store => (&self.loading, self.to_load.clone()),
-            Source::Generator | Source::Slabs { .. } => (&self.generation, self.to_generate.clone()),
+            Source::Extend(_) | Source::Generator | Source::Slabs { .. } => {
+                (&self.generation, self.to_generate.clone())
+            }
         };
         queue.push(order);
         pool.spawn(async move {
@@ -110,7 +114,10 @@ impl ColumnOrder {
         let _span = debug_span!("columns", batch = ?self.batch, generated = self.generates).entered();
         let ground = &self.ground;
         // New columns are read only for entities that went there before the ground existed.
-        let heights = if let Source::Store = self.source { ground.chunk_heights.clone() } else { 0..0 };
+        let heights = match self.source {
+            Source::Store | Source::Extend(_) => ground.chunk_heights.clone(),
+            Source::Generator | Source::Slabs { .. } => 0..0,
+        };
         let read = load(store, ground, self.batch, self.columns, heights).into_iter();
         // Columns that go straight to the store need no light.
         let is_seen = self.urgency != Urgency::WHEN_IDLE;
@@ -135,6 +142,7 @@ impl Source {
         let column = read.column.pos();
         match self {
             Self::Store => Ok(read.into()),
+            Self::Extend(heights) => caught(column, || ground.extend(read, heights.clone())),
             Self::Generator => {
                 let made = caught(column, || ground.make(column, ground.heights.clone()))?;
                 Ok(LoadedColumn { entities: read.entities, ..made.into() }.into())

@@ -28,6 +28,9 @@ pub struct Directory {
     pub has_lost: bool,
     /// Entities that left a region since this was last taken.
     pub left: FxHashSet<Uuid>,
+    /// Entities that are gone while columns are on order, each with the last order before. A column that was read for such an order may
+    /// still have them.
+    gone: FxHashMap<Uuid, u64>,
     pub sightings: Sightings,
 }
 
@@ -66,6 +69,25 @@ impl Directory {
             // The absorbed region may have reported it, or no region yet.
             self.places.remove(id);
         }
+    }
+
+    /// Notes that these entities are gone from their region, while the orders up to this one may not be answered.
+    pub fn note_gone(&mut self, gone: &[Uuid], last_claim: u64) {
+        for id in gone {
+            // It may have gone from another dimension since a later order.
+            let last = self.gone.entry(*id).or_insert(0);
+            *last = last_claim.max(*last);
+        }
+    }
+
+    /// Notes that all orders before this one are answered; `None` if all are.
+    pub fn forget_gone(&mut self, oldest_claim: Option<u64>) {
+        self.gone.retain(|_, last| oldest_claim.is_some_and(|oldest| *last >= oldest));
+    }
+
+    /// Returns `true` if the entity was in a region when this order was given, or has come to one since. Its stored record is outdated.
+    pub fn has_seen(&self, id: Uuid, claim: u64) -> bool {
+        self.knows(id) || self.gone.get(&id).is_some_and(|last| *last >= claim)
     }
 
     /// Returns `true` if the entity's whereabouts are known.
@@ -142,6 +164,8 @@ pub struct Post {
     is_shared: bool,
     /// Letters to entities that are not here. They may be on another server.
     pub astray: Vec<Letter>,
+    /// When the store may be asked for their places next; `None` while it is asked.
+    pub next_search: Option<Duration>,
     /// The numbers of letters of other servers that did not reach their region.
     pub returned: Vec<CrossingId>,
 }
@@ -176,7 +200,8 @@ impl Post {
     pub fn new(limits: LetterLimits, messages: Arc<SharedMessages>, is_shared: bool) -> Self {
         let (queue, backlog) = (VecDeque::new(), LetterBacklog::new(limits));
         let (lost_arrivals, strayed, astray, returned) = Default::default();
-        Self { queue, backlog, lost_arrivals, strayed, messages, is_shared, astray, returned }
+        let next_search = Some(Duration::ZERO);
+        Self { queue, backlog, lost_arrivals, strayed, messages, is_shared, astray, next_search, returned }
     }
 
     /// The letter in the form in which another server gets it, if it is a message of a shared type.

@@ -8,7 +8,7 @@ use super::log_in::{LONGEST_NAME, LogIn, LogInError, LogOut};
 use crate::coordinator::dimension::Dimensions;
 use crate::coordinator::events::{LogInRefused, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, WorldEvent};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::Saves;
+use crate::coordinator::saving::save::{Moment, Saves};
 use crate::coordinator::servers::Servers;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
@@ -16,7 +16,7 @@ use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
 use crate::storage::servers::Plot;
-use crate::storage::{EntityRecord, StoredDimension, WorldStore};
+use crate::storage::{EntityRecord, WorldStore};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -59,9 +59,11 @@ impl Left {
 }
 
 enum Presence {
-    /// The store is asked. A new player would begin at `first_place`.
+    /// The store is asked, or will be once a round has freed the name: then `question` is `None`. A new player would begin at
+    /// `first_place`.
     Asked {
         first_place: Option<(DimensionId, BlockPos)>,
+        question: Option<Moment>,
     },
     Coming {
         id: Uuid,
@@ -103,17 +105,18 @@ pub(crate) fn log_in(
     if players.present.contains_key(&name) || is_frozen {
         return publisher.event(LogInRefused { name, reason: LogInError::AlreadyThere });
     }
-    players.present.insert(name.clone(), Presence::Asked { first_place });
+    players.present.insert(name.clone(), Presence::Asked { first_place, question: None });
     if players.leaving.iter().any(|left| left.name == name) {
         // The end of the round in which its name becomes free asks for it.
         return;
     }
-    match unwritten_player(&saves, &name).filter(|_| !players.is_shared) {
+    let moment = saves.begin_question();
+    match unwritten_player(&saves, &moment, &name).filter(|_| !players.is_shared) {
         Some(record) => {
             let admitted = players.admit(&name, record, false, &dimensions, &mut saves, &mut post);
             admitted.unwrap_or_else(|reason| players.refuse(name, reason, saves.stored_with(), &mut publisher));
         }
-        None => read_player(name, &mut threads),
+        None => players.read(name, moment, &mut threads),
     }
 }
 
@@ -142,40 +145,12 @@ fn send_out(id: Uuid, post: &mut Post) {
     post.send(Letter::run_on(id, LetterSender::Main, Box::new(leave), None));
 }
 
-/// Looks for the player in the store.
-fn read_player(name: String, threads: &mut Threads) {
-    let wanted = name.clone();
-    let read = move |store: &WorldStore, _: &_| {
-        // The name is registered first, so that no other server changes the player from here on.
-        let elsewhere = store.incarnation().map(|server| server.log_in(&wanted)).transpose();
-        match elsewhere.map(Option::flatten) {
-            Ok(None) => {}
-            Ok(Some(server)) => return (Ok(Err(server)), false),
-            Err(error) => return (Err(error), false),
-        }
-        let found = store.player(&wanted);
-        let is_homeless = found.as_ref().is_ok_and(|found| {
-            let home = found.as_ref().map(|record| record.dimension);
-            let is_home = |known: &StoredDimension| Some(known.id) == home && !known.being_removed;
-            home.is_some() && store.dimensions().is_ok_and(|known| !known.iter().any(is_home))
-        });
-        (found.map(Ok), is_homeless)
-    };
-    threads.ask(None, read, |world, read| {
-        let (found, is_homeless) = match read {
-            Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
-            Err(error) => (Err(error), false),
-        };
-        hand_to(world, end_reading, (name, found, is_homeless));
-    });
-}
-
-/// The player of this name in the pending save.
-fn unwritten_player(saves: &Saves, name: &str) -> Option<EntityRecord> {
-    let records = saves.unwritten_batches().flat_map(|batch| batch.entities.values().flatten());
+/// The player of this name in what a question may have missed in the store.
+fn unwritten_player(saves: &Saves, moment: &Moment, name: &str) -> Option<EntityRecord> {
+    let records = saves.missed_by(moment).flat_map(|batch| batch.entities.values().flatten());
     let found = records.into_iter().find(|record| record.player().as_deref() == Some(name))?;
     // The newest record of its id counts; it may say that the player is gone.
-    saves.unwritten_entity(found.id).cloned().flatten()
+    saves.missed_entity(moment, found.id).cloned().flatten()
 }
 
 /// The record of a player, or the other server that has it.
@@ -183,7 +158,7 @@ type Found = Result<Option<EntityRecord>, u64>;
 
 /// Handles the store's answer about a name. `is_homeless`: the dimension where the player was is removed.
 fn end_reading(
-    In((name, found, is_homeless)): In<(String, Result<Found, WorkError>, bool)>,
+    In((name, moment, found, is_homeless)): In<(String, Moment, Result<Found, WorkError>, bool)>,
     mut players: ResMut<Players>,
     dimensions: Res<Dimensions>,
     mut saves: ResMut<Saves>,
@@ -192,14 +167,13 @@ fn end_reading(
     servers: Option<Res<Servers>>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let Some(&Presence::Asked { first_place }) = players.present.get(&name) else {
-        // It logged out again meanwhile.
-        return players.note_left(&name, 0, None);
+    let first_place = match players.present.get(&name) {
+        Some(Presence::Asked { first_place, question: Some(question) }) if *question == moment => *first_place,
+        // This is the answer to a log-in that was taken back, and the name belongs to a later one.
+        Some(_) => return,
+        // Likewise; the answer has registered the name again.
+        None => return players.note_left(&name, saves.stored_with(), None),
     };
-    if players.leaving.iter().any(|left| left.name == name) {
-        // This is the answer to a log-in that was taken back. The end of the round that frees the name asks again.
-        return;
-    }
     if let Ok(Err(server)) = found {
         players.present.remove(&name);
         let address = servers.and_then(|servers| servers.address(server)).unwrap_or_default();
@@ -207,9 +181,11 @@ fn end_reading(
     }
     let find = || {
         let record = found?.unwrap_or_default();
-        let record = unwritten_player(&saves, &name).or(record);
+        let unwritten = unwritten_player(&saves, &moment, &name);
+        let is_homeless = is_homeless && unwritten.is_none();
+        let record = unwritten.or(record);
         // The player may be dead without the store knowing it yet.
-        let known = record.filter(|record| saves.unwritten_entity(record.id).is_none_or(Option::is_some));
+        let known = record.filter(|record| saves.missed_entity(&moment, record.id).is_none_or(Option::is_some));
         let Some((dimension, block)) = first_place.filter(|_| known.is_none() || is_homeless) else {
             return known.map(|record| (record, false)).ok_or(LogInError::UnknownName);
         };
@@ -240,6 +216,34 @@ impl Players {
         let mut random = SplitMix64::from_parts([seed, u64::from_be_bytes(*b" player "), self.made]);
         let bits = (u128::from(random.next_u64()) << 64) | u128::from(random.next_u64());
         uuid::Builder::from_random_bytes(bits.to_be_bytes()).into_uuid()
+    }
+
+    /// Looks for a player in the store. An earlier question about the same name no longer counts.
+    fn read(&mut self, name: String, moment: Moment, threads: &mut Threads) {
+        if let Some(Presence::Asked { question, .. }) = self.present.get_mut(&name) {
+            *question = Some(moment.clone());
+        }
+        let wanted = name.clone();
+        let read = move |store: &WorldStore, _: &_| {
+            // The name is registered first, so that no other server changes the player from here on.
+            let elsewhere = store.incarnation().map(|server| server.log_in(&wanted)).transpose();
+            match elsewhere.map(Option::flatten) {
+                Ok(None) => {}
+                Ok(Some(server)) => return (Ok(Err(server)), false),
+                Err(error) => return (Err(error), false),
+            }
+            let found = store.player(&wanted);
+            let home = found.as_ref().ok().and_then(Option::as_ref).map(|record| record.dimension);
+            let is_homeless = home.is_some_and(|home| store.has_dimension(home) == Ok(false));
+            (found.map(Ok), is_homeless)
+        };
+        threads.ask(None, read, |world, read| {
+            let (found, is_homeless) = match read {
+                Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
+                Err(error) => (Err(error), false),
+            };
+            hand_to(world, end_reading, (name, moment, found, is_homeless));
+        });
     }
 
     /// Sends the player to its place.
@@ -301,7 +305,10 @@ impl Players {
         for left in self.left.extract_if(.., |left| self.present.contains_key(&left.name)) {
             left.tell_although_back(publisher);
         }
-        self.leaving.extend(self.left.extract_if(.., |left| saves.is_stored(left.until)));
+        // A name is free only when the last of its log-outs is stored.
+        let unstored = self.left.iter().filter(|left| !saves.is_stored(left.until));
+        let unstored: BTreeSet<String> = unstored.map(|left| left.name.clone()).collect();
+        self.leaving.extend(self.left.extract_if(.., |left| !unstored.contains(&left.name)));
         if self.left.iter().any(|left| left.told.is_some()) {
             // A client waits for it.
             saves.request_commit();
@@ -310,10 +317,10 @@ impl Players {
     }
 
     /// Notes that the round failed that was to free names. Players who log in again meanwhile keep theirs.
-    pub fn repeat_log_outs(&mut self, threads: &mut Threads) {
+    pub fn repeat_log_outs(&mut self, saves: &mut Saves, threads: &mut Threads) {
         for left in mem::take(&mut self.leaving) {
             match self.present.get(&left.name) {
-                Some(Presence::Asked { .. }) => read_player(left.name, threads),
+                Some(Presence::Asked { .. }) => self.read(left.name, saves.begin_question(), threads),
                 _ => self.left.push(left),
             }
         }
@@ -326,10 +333,10 @@ impl Players {
     }
 
     /// Notes that the round has freed its names. Only now are clients sent to other servers, since these let the players in.
-    pub fn end_log_outs(&mut self, threads: &mut Threads, publisher: &mut Publisher) {
+    pub fn end_log_outs(&mut self, saves: &mut Saves, threads: &mut Threads, publisher: &mut Publisher) {
         for left in mem::take(&mut self.leaving) {
             if matches!(self.present.get(&left.name), Some(Presence::Asked { .. })) {
-                read_player(left.name.clone(), threads);
+                self.read(left.name.clone(), saves.begin_question(), threads);
                 left.tell_although_back(publisher);
             } else if let Some(event) = left.told {
                 publisher.event(event);
@@ -354,6 +361,7 @@ impl Players {
         given_up: &[(BTreeSet<Plot>, Option<u64>)],
         kept: &BTreeSet<Plot>,
         servers: &Servers,
+        saves: &mut Saves,
         threads: &mut Threads,
     ) {
         let leaving = self.present.iter().filter_map(|(name, presence)| match presence {
@@ -369,8 +377,8 @@ impl Players {
                     None => self.note_left(&name, 0, None),
                 }
             } else if kept.contains(&plot) {
-                self.present.insert(name.clone(), Presence::Asked { first_place: None });
-                read_player(name, threads);
+                self.present.insert(name.clone(), Presence::Asked { first_place: None, question: None });
+                self.read(name, saves.begin_question(), threads);
             }
         }
     }

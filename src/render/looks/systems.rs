@@ -1,8 +1,9 @@
 //! Collects the looks of all blocks, and loads their textures.
 
+use super::keys::KnownStates;
 use super::table::{TextureLayers, TextureUse};
 use super::textures::{TextureArray, WrongTexture};
-use super::{BlockLooks, ChunkLooks, LookTable};
+use super::{BASIC_LOOKS, BlockLooks, ChunkLooks, LookTable};
 use crate::render::block_mesher::Meshing;
 use crate::simulation::BlockTypes;
 use bevy::asset::LoadState;
@@ -106,8 +107,8 @@ pub(in crate::render) fn collect_looks(
     wanted: Res<ChunkLooks>,
     (blocks, meshing): (Option<Res<BlockTypes>>, Option<Res<Meshing>>),
     mut assets: LookAssets,
-    mut is_outdated: Local<bool>,
-    mut textures_changed: Local<bool>,
+    (mut is_outdated, mut textures_changed): (Local<bool>, Local<bool>),
+    mut told: Local<HashSet<String>>,
 ) {
     let is_wanted = |event: &AssetEvent<BlockLooks>| {
         wanted.iter().any(|handle| event.is_added(handle) || event.is_modified(handle) || event.is_removed(handle))
@@ -127,6 +128,7 @@ pub(in crate::render) fn collect_looks(
         let meshers = meshing.iter().flat_map(|meshing| meshing.meshers.iter());
         meshers.for_each(|mesher| table.share(&blocks, &**mesher));
         table.errors.iter().for_each(|error| error!("{error}"));
+        warn_of_misfits(&blocks, wanted.iter().filter_map(|handle| Some((handle, known?.get(handle)?))), &mut told);
         if let Some(server) = assets.server.as_ref().filter(|_| assets.images.is_some()) {
             let load = |texture: &TextureUse| {
                 let handle = looks.images.get(&texture.path).cloned().unwrap_or_else(|| server.load(&texture.path));
@@ -140,6 +142,26 @@ pub(in crate::render) fn collect_looks(
         looks.next = Next::Loading(Box::new(LookTable::clone(table)));
         *textures_changed = false;
     }
+}
+
+/// Warns once of looks whose keys fit no block. A game without the basic blocks needs no looks of them.
+fn warn_of_misfits<'a>(
+    blocks: &BlockTypes,
+    looks: impl Iterator<Item = (&'a Handle<BlockLooks>, &'a BlockLooks)>,
+    told: &mut HashSet<String>,
+) {
+    let states = KnownStates::new(blocks);
+    let mut now = HashSet::default();
+    for (handle, looks) in looks {
+        let file = handle.path().map_or_else(|| "looks that the game made".to_owned(), ToString::to_string);
+        let misfits = states.misfits(looks).filter(|_| file != BASIC_LOOKS);
+        let Some(text) = misfits.map(|misfits| format!("{file}: some looks fit no block: {misfits}")) else { continue };
+        if !told.contains(&text) {
+            warn!("{text}");
+        }
+        now.insert(text);
+    }
+    *told = now;
 }
 
 /// Uses looks whose textures are loaded.

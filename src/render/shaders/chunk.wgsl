@@ -2,6 +2,8 @@
 
 #define_import_path bevy_terrane::chunk
 
+#import bevy_terrane::light::{BLOCK_LIGHT, DARKNESS}
+#import bevy_pbr::mesh_view_bindings::view
 #ifdef PREPASS_PIPELINE
 #import bevy_render::globals::Globals
 #else
@@ -27,6 +29,12 @@ const NO_OVERLAY: u32 = 0xffffffffu;
 /// Each block turns the texture by a number of quarters of its own.
 const RANDOM_TURN: u32 = 1u;
 
+/// Faces reach so many pixels beyond each of their edges. Graphics cards round the places of corners, the coarsest by up to 1/32
+/// pixel. Where a corner lies on the edge of a larger face, single pixels could be seen through between the two.
+const OVERLAP: f32 = 0.0625;
+/// No corner is moved farther than this along an edge, in pixels. In faces that are seen nearly edge-on, it would.
+const FARTHEST: f32 = 0.5;
+
 #ifdef PREPASS_PIPELINE
 @group(0) @binding(1) var<uniform> globals: Globals;
 #endif
@@ -41,6 +49,8 @@ const RANDOM_TURN: u32 = 1u;
 struct Corner {
     /// In blocks, from the origin of the mesh.
     position: vec3<f32>,
+    /// The directions of the two edges that meet here, away from the face.
+    outwards: array<vec3<f32>, 2>,
     normal: vec3<f32>,
     /// In blocks: textures repeat.
     uv: vec2<f32>,
@@ -48,6 +58,7 @@ struct Corner {
     shade: f32,
     /// Sky light and block light, 0 to 1.
     light: vec2<f32>,
+    /// The number of the look, and in the higher half the salt that its turns depend on.
     look: u32,
 }
 
@@ -75,18 +86,26 @@ fn corner_of(first: u32, vertex: u32) -> Corner {
     let drop = f32((quad.z >> (16u + 4u * number)) & 15u);
 
     var out: Corner;
-    out.look = quad.z & 0xffffu;
+    out.look = (quad.z & 0xffffu) | (quad.x >> 30u) << 16u | (quad.y >> 26u) << 18u;
     out.shade = corner_light(openness[number]) * side_light(side);
     out.light = vec2<f32>(vec2(levels[number] & 15u, levels[number] >> 4u)) / 15.0;
+    var along_width = vec3(1.0, 0.0, 0.0);
+    var along_height = vec3(0.0, 1.0, 0.0);
     switch side {
-        case 0u, 3u: { out.position = at + vec3(0.0, along.y, along.x); }
-        case 1u, 4u: { out.position = at + vec3(along.x, 0.0, along.y); }
-        case 2u, 5u: { out.position = at + vec3(along.x, along.y, 0.0); }
-        case 6u: { out.position = at + vec3(along.x, along.y, along.x); }
-        default: { out.position = at + vec3(along.x, along.y, size.x - along.x); }
+        case 0u, 3u: { along_width = vec3(0.0, 0.0, 1.0); }
+        case 1u, 4u: { along_height = vec3(0.0, 0.0, 1.0); }
+        case 6u: { along_width.z = 1.0; }
+        case 7u: { along_width.z = -1.0; }
+        default: {}
+    }
+    out.position = at + along_width * along.x + along_height * along.y;
+    if side == 7u {
+        out.position.z += size.x;
     }
     out.position.y -= drop;
     out.position /= 16.0;
+    let ways = 2.0 * vec2<f32>(corner) - 1.0;
+    out.outwards = array(along_width * ways.x, along_height * ways.y);
     let p = out.position;
     switch side {
         case 0u: { out.normal = vec3(-1.0, 0.0, 0.0); out.uv = vec2(p.z, -p.y); }
@@ -99,6 +118,27 @@ fn corner_of(first: u32, vertex: u32) -> Corner {
         default: { out.normal = vec3(0.0, 1.0, 0.0); out.uv = vec2(p.x, -p.y); }
     }
     return out;
+}
+
+/// The place of a corner on the screen. `world` is its position. What is computed relative to the camera is exact far from the
+/// origin too.
+fn clip_from_corner(corner: Corner, world: vec3<f32>) -> vec4<f32> {
+    let clip = view.clip_from_world * vec4(world - view.world_position, 0.0) + view.clip_from_view[3];
+#ifdef OVERLAPPING
+    // By the chain rule, the pixels per block along both edges are those divided by the square of `clip.w`. Chunks are not turned. In a
+    // turned block the corner is moved in another direction, but not visibly.
+    let edges = array(view.clip_from_world * vec4(corner.outwards[0], 0.0), view.clip_from_world * vec4(corner.outwards[1], 0.0));
+    let first = (edges[0].xy * clip.w - clip.xy * edges[0].w) * view.viewport.zw * 0.5;
+    let second = (edges[1].xy * clip.w - clip.xy * edges[1].w) * view.viewport.zw * 0.5;
+    let lengths = vec2(length(first), length(second));
+    // Each edge is moved by the overlap across itself: the less the other edge leads across, the farther along that.
+    let across = max(abs(first.x * second.y - first.y * second.x), lengths.x * lengths.y * (OVERLAP / FARTHEST));
+    // Behind the camera the face is upside down, and so is the way.
+    let scale = OVERLAP * clip.w * abs(clip.w) / max(across, 1e-20);
+    return clip + (edges[0] * lengths.y + edges[1] * lengths.x) * scale;
+#else
+    return clip;
+#endif
 }
 
 /// By the openness of a corner: 0 between two walls, 3 in the open.
@@ -121,10 +161,6 @@ fn side_light(side: u32) -> f32 {
     }
 }
 
-/// The color of the light of blocks.
-const BLOCK_LIGHT: vec3<f32> = vec3<f32>(1.7, 1.25, 0.78);
-/// The part of a face's color that is visible in full darkness.
-const DARKNESS: f32 = 0.006;
 /// The part of the light of blocks that full daylight outshines.
 const OUTSHONE: f32 = 0.85;
 
@@ -139,14 +175,19 @@ fn block_light(light: vec2<f32>) -> vec3<f32> {
     return BLOCK_LIGHT * brightness(light.y) * (1.0 - outshone) + DARKNESS;
 }
 
+/// The look with the number of a corner.
+fn face_look(look: u32) -> FaceLook {
+    return faces[look & 0xffffu];
+}
+
 /// The color of a face at a place, without light. `position` is in blocks, from the origin of the mesh.
 fn face_color(look: u32, position: vec3<f32>, normal: vec3<f32>, place: vec2<f32>) -> vec4<f32> {
-    let face = faces[look];
+    let face = face_look(look);
     var uv = place;
     var dx = dpdx(uv);
     var dy = dpdy(uv);
     if (face.flags & RANDOM_TURN) != 0u {
-        let quarters = turn_of(vec3<i32>(floor(position - normal * 0.5)));
+        let quarters = turn_of(vec3<u32>(vec3<i32>(floor(position - normal * 0.5))), look >> 16u);
         uv = turned(fract(uv) - 0.5, quarters) + 0.5;
         dx = turned(dx, quarters);
         dy = turned(dy, quarters);
@@ -164,10 +205,13 @@ fn face_color(look: u32, position: vec3<f32>, normal: vec3<f32>, place: vec2<f32
     return color;
 }
 
-/// The quarter turns of a block's textures, spread by the hash of Teschner et al. (2003).
-fn turn_of(block: vec3<i32>) -> u32 {
-    let mixed = (block.x * 73856093) ^ (block.y * 19349663) ^ (block.z * 83492791);
-    return u32((mixed >> 5u) ^ mixed) & 3u;
+/// The quarter turns of a block's textures, by its place in the chunk and the chunk's salt, with the hash PCG (Jarzynski and Olano,
+/// "Hash Functions for GPU Rendering", 2020).
+fn turn_of(block: vec3<u32>, salt: u32) -> u32 {
+    let place = block & vec3(15u);
+    let state = (place.x | place.y << 4u | place.z << 8u | salt << 12u) * 747796405u + 2891336453u;
+    let word = ((state >> ((state >> 28u) + 4u)) ^ state) * 277803737u;
+    return ((word >> 22u) ^ word) >> 30u;
 }
 
 fn turned(at: vec2<f32>, quarters: u32) -> vec2<f32> {

@@ -2,7 +2,6 @@
 
 #import bevy_pbr::{
     mesh_functions,
-    view_transformations::position_world_to_clip,
     forward_io::FragmentOutput,
     pbr_functions,
     pbr_types,
@@ -15,7 +14,7 @@ fn vertex(@builtin(instance_index) instance_index: u32, @location(0) vertex: u32
     let world_from_local = mesh_functions::get_world_from_local(instance_index);
     var out: VertexOutput;
     out.world_position = mesh_functions::mesh_position_local_to_world(world_from_local, vec4(corner.position, 1.0));
-    out.position = position_world_to_clip(out.world_position.xyz);
+    out.position = chunk::clip_from_corner(corner, out.world_position.xyz);
     out.world_normal = mesh_functions::mesh_normal_local_to_world(corner.normal, instance_index);
     out.local_position = corner.position;
     out.uv = corner.uv;

@@ -20,6 +20,7 @@ struct VertexOutput {
     @location(3) uv: vec2<f32>,
     @location(4) shade: f32,
     @location(5) @interpolate(flat) local_normal: vec3<f32>,
+    /// The number of the look, and in the higher half what its turns depend on.
     @location(6) @interpolate(flat) look: u32,
     @location(7) @interpolate(flat) instance_index: u32,
     /// Sky light and block light, 0 to 1.
@@ -42,7 +43,7 @@ fn pbr_input(in: VertexOutput) -> pbr_types::PbrInput {
     input.material.reflectance = material.reflectance;
     input.material.alpha_cutoff = material.alpha_cutoff;
     let color = chunk::face_color(in.look, in.local_position, in.local_normal, in.uv) * material.base_color;
-    let emission = chunk::faces[in.look].emission;
+    let emission = chunk::face_look(in.look).emission;
     let shaded = color.rgb * in.shade * (1.0 - emission);
     // The game's lights reach a face as far as the light of the sky does.
     input.material.base_color = vec4(shaded * chunk::brightness(in.light.x), color.a);

@@ -4,7 +4,6 @@
     mesh_functions,
     mesh_view_bindings::view,
     prepass_bindings,
-    view_transformations::position_world_to_clip,
     pbr_bindings::material,
 }
 #import bevy_terrane::chunk
@@ -31,7 +30,7 @@ fn vertex(@builtin(instance_index) instance_index: u32, @location(0) vertex: u32
     let world_from_local = mesh_functions::get_world_from_local(instance_index);
     var out: VertexOutput;
     out.world_position = mesh_functions::mesh_position_local_to_world(world_from_local, vec4(corner.position, 1.0));
-    out.position = position_world_to_clip(out.world_position.xyz);
+    out.position = chunk::clip_from_corner(corner, out.world_position.xyz);
 #ifdef UNCLIPPED_DEPTH_ORTHO_EMULATION
     out.unclipped_depth = out.position.z;
     out.position.z = min(out.position.z, 1.0);

@@ -1,6 +1,8 @@
 //! [`CharacterController`]: walks, jumps, swims, climbs and flies by an [`Intent`].
 
+use super::BlockBody;
 use crate::body::{Body, BodyMover, Contact, approached};
+use crate::path::{BANK_HEIGHT, SWIMS_FROM, Walker};
 use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -66,43 +68,28 @@ impl Default for CharacterController {
     }
 }
 
-/// A body swims if more than this share of it is in a liquid.
-const SWIMS_FROM: f64 = 0.4;
+/// A swimmer rises a little higher over a bank than a path asks for, in blocks.
+const MARGIN: f64 = 1.0 / 16.0;
 /// How fast a body that neither swims up nor down sinks.
 const SINKING: f64 = 0.6;
 
 impl CharacterController {
     /// Moves a body for some seconds. `gravity` is in blocks per second squared.
     pub fn advance(&self, body: &mut Body, intent: &Intent, gravity: f64, mover: &mut BodyMover<'_>, seconds: f64) {
-        let Contact { ground, wall, climbable, submerged, .. } = body.contact;
+        let Contact { ground, wall, climbable, submerged, drift, .. } = body.contact;
+        let climbs = climbable && self.climb > 0.0;
         let wish = if intent.direction.is_finite() { intent.direction.clamp_length_max(1.0) } else { Vec3::ZERO };
         let wish = wish.as_dvec3();
-        let (flies, swims) = (intent.flies && self.fly > 0.0, submerged > SWIMS_FROM);
-        let level = if intent.sneaks {
-            self.sneak
-        } else if intent.sprints {
-            self.sprint
-        } else {
-            self.walk
-        };
-        // The rate is the share of the difference to the wished speed that fades in a second.
-        let (speed, rate) = match (flies, swims) {
-            (true, _) => (if intent.sprints { 2.0 * self.fly } else { self.fly }, 8.0),
-            (_, true) => (self.swim, 4.0),
-            _ => (level, if ground || climbable { 14.0 } else { 2.5 }),
-        };
-        let speed = f64::from(speed);
+        let (flies, swims) = (intent.flies && self.fly > 0.0, is_swimming(&body.contact));
+        let (speed, rate) = self.gait(&body.contact, intent);
         let up = wish.y + f64::from(u8::from(intent.jumps)) - f64::from(u8::from(intent.sneaks));
         let [x, y, z] = body.velocity;
         let vertical = if flies {
             approached(y, speed * up.clamp(-1.0, 1.0), rate, seconds)
         } else if swims {
-            let leaves = wall && intent.jumps && submerged < 0.9;
             let target = if up == 0.0 { -SINKING } else { speed * up.clamp(-1.0, 1.0) };
-            let risen = approached(y, target, rate, seconds);
-            // Over the edge of a bank that is as high as the surface.
-            if leaves { risen.max(self.jump_speed(gravity) * 0.7) } else { risen }
-        } else if climbable && !(ground && intent.sneaks) {
+            approached(y, target + drift[1], rate, seconds)
+        } else if climbs && !(ground && intent.sneaks) {
             let climb = f64::from(self.climb);
             let rises = intent.jumps || wall && (wish.x != 0.0 || wish.z != 0.0);
             if rises {
@@ -114,18 +101,61 @@ impl CharacterController {
             }
         } else {
             if intent.jumps && ground {
-                body.velocity[1] = self.jump_speed(gravity);
+                body.velocity[1] = speed_to(self.jump_height.into(), gravity);
             }
             body.velocity[1] - gravity * (1.0 - submerged) * seconds
         };
-        let velocity =
-            [approached(x, speed * wish.x, rate, seconds), vertical, approached(z, speed * wish.z, rate, seconds)];
+        // Over the edge of a bank, out of the liquid altogether.
+        let leaves = wall && intent.jumps && submerged > 0.0 && submerged < 0.9 && !flies && !climbs;
+        let bank = speed_to(f64::from(BANK_HEIGHT) + MARGIN, gravity);
+        let vertical = if leaves { vertical.max(bank) } else { vertical };
+        let [east, _, south] = if flies { [0.0; 3] } else { drift };
+        let (east, south) = (speed * wish.x + east, speed * wish.z + south);
+        let velocity = [approached(x, east, rate, seconds), vertical, approached(z, south, rate, seconds)];
         body.advance(mover, velocity, seconds, intent.sneaks && !flies && !swims);
     }
 
-    fn jump_speed(&self, gravity: f64) -> f64 {
-        (2.0 * gravity.max(0.0) * f64::from(self.jump_height).max(0.0)).sqrt()
+    /// The highest speed to the sides, and the share of the difference to the wished speed that fades in a second.
+    pub(super) fn gait(&self, contact: &Contact, intent: &Intent) -> (f64, f64) {
+        let level = if intent.sneaks {
+            self.sneak
+        } else if intent.sprints {
+            self.sprint
+        } else {
+            self.walk
+        };
+        let (speed, rate) = match (intent.flies && self.fly > 0.0, is_swimming(contact)) {
+            (true, _) => (if intent.sprints { 2.0 * self.fly } else { self.fly }, 8.0),
+            (_, true) => (self.swim, 4.0),
+            _ => (level, if contact.ground || contact.climbable { 14.0 } else { 2.5 }),
+        };
+        (speed.into(), rate)
     }
+
+    /// The walker that is as big as this body and does what this character can: for a [`PathTo`](crate::simulation::PathTo). It swims if
+    /// there is hardly another way.
+    pub fn walker(&self, body: &BlockBody) -> Walker {
+        // The body keeps a gap to what it touches, and does not hit the middle of a cell exactly. A tick may miss the top of its jump.
+        Walker {
+            width: body.width + 1.0 / 32.0,
+            height: body.height + 1.0 / 512.0,
+            step: body.step_height,
+            jump: (self.jump_height - 1.0 / 16.0).max(0.0),
+            swim: (self.swim > 0.0).then_some(8.0),
+            climb: self.climb > 0.0,
+            ..Walker::default()
+        }
+    }
+}
+
+/// Returns `true` if a body swims rather than walks.
+pub(super) fn is_swimming(contact: &Contact) -> bool {
+    contact.submerged > f64::from(SWIMS_FROM)
+}
+
+/// The speed at which a body rises to this height.
+fn speed_to(height: f64, gravity: f64) -> f64 {
+    (2.0 * gravity.max(0.0) * height.max(0.0)).sqrt()
 }
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ impl Prediction {
     }
 
     fn make(&mut self, step: Steer, mover: &mut BodyMover<'_>) {
-        let SteeredBody { number, intent, state, body, character, step: seconds } = &mut self.now;
+        let SteeredBody { number, intent, state, body, character, step: seconds, .. } = &mut self.now;
         state.advance(body, Some((character, &step.intent)), mover, *seconds);
         (*number, *intent) = (step.number, step.intent);
     }
@@ -72,8 +72,8 @@ impl Prediction {
             predicted = (step.number == known.number).then_some(*state);
             self.steps.pop_front();
         }
-        let SteeredBody { body, character, step, .. } = *known;
-        self.now = SteeredBody { body, character, step, ..self.now };
+        let SteeredBody { body, character, step, floor, .. } = *known;
+        self.now = SteeredBody { body, character, step, floor, ..self.now };
         // A body that waits for steps is where it was. If it moved without one, as when the game moves it, that is news.
         let is_as_predicted = known.state == predicted.unwrap_or(self.known);
         self.known = known.state;
@@ -119,6 +119,11 @@ impl Prediction {
         self.now.step
     }
 
+    /// The floor of its dimension, as far as is known: for [`BodyMover::with_floor`].
+    pub fn floor(&self) -> i64 {
+        self.now.floor
+    }
+
     /// The body after the last step.
     pub fn state(&self) -> &BodyState {
         &self.now.state
@@ -143,12 +148,14 @@ mod tests {
     use crate::block::{BlockId, BlockRegistry, BlockType};
     use crate::body::BodyTable;
     use crate::chunk::Chunk;
+    use crate::liquid::liquid_states;
     use crate::simulation::{BlockBody, CharacterController, SplitMix64, Steering};
     use crate::space::{BlockPos, ChunkPos, DimensionId};
 
     const TICK: f64 = 0.05;
+    const FLOOR: i64 = -20;
 
-    /// Two worlds with a floor at y = 0: that of the region, and that of the player.
+    /// Two worlds with stone at y = 0: that of the region, and that of the player.
     struct Worlds {
         table: BodyTable,
         stone: BlockId,
@@ -158,15 +165,23 @@ mod tests {
 
     impl Worlds {
         fn new() -> Self {
+            Self::with(|_, stone, [_, y, _]| if y == 0 { stone } else { BlockId::AIR })
+        }
+
+        /// Both worlds with these blocks in each chunk at the height 0: streams of water have the eight ids of `water`, from a source
+        /// down to the level 1.
+        fn with(block: impl Fn([BlockId; 8], BlockId, [usize; 3]) -> BlockId) -> Self {
             let mut types = BlockRegistry::new();
             let stone = types.register(BlockType::new("game:stone")).unwrap();
-            let floor = Chunk::from_fn(|[_, y, _]| if y == 0 { stone } else { BlockId::AIR });
-            Self { table: BodyTable::new(&types), stone, region: floor.clone(), player: floor }
+            let water = types.register_states(liquid_states(BlockType::new("game:water"))).unwrap();
+            let water = std::array::from_fn(|step| water[step]);
+            let ground = Chunk::from_fn(|at| block(water, stone, at));
+            Self { table: BodyTable::new(&types), stone, region: ground.clone(), player: ground }
         }
 
         fn among<R>(&self, chunk: &Chunk, run: impl FnOnce(&mut BodyMover<'_>) -> R) -> R {
             let floor = |pos: ChunkPos| Some((pos.y == 0).then_some(chunk));
-            run(&mut BodyMover::new(&self.table, &floor))
+            run(&mut BodyMover::new(&self.table, &floor).with_floor(FLOOR))
         }
     }
 
@@ -184,7 +199,7 @@ mod tests {
             let state = BodyState { position, ..BodyState::default() };
             let (body, character) = (BlockBody::new(0.6, 1.8), CharacterController::default());
             let (number, intent) = (0, Intent::default());
-            let body = SteeredBody { number, intent, state, body, character, step: TICK };
+            let body = SteeredBody { number, intent, state, body, character, step: TICK, floor: FLOOR };
             Self { body, steering: Steering::default(), steps: VecDeque::new(), news: VecDeque::new() }
         }
 
@@ -201,7 +216,8 @@ mod tests {
                     state.advance(body, Some((character, &intent)), mover, TICK);
                 }
             });
-            self.steering.set_state(Intent::default(), *state, *body, *character, TICK);
+            let (number, intent) = (self.steering.number(), Intent::default());
+            self.steering.set_state(SteeredBody { number, intent, ..self.body });
             let known = self.steering.state().copied();
             self.news.extend(known.map(|known| (now + delay, known)));
         }
@@ -211,20 +227,20 @@ mod tests {
         position.relative_to(BlockPos::new(0, 0, 0))
     }
 
-    /// A player who walks about. Returns the longest way that the shown place made in a tick, and the place in the end, here and in
-    /// the region.
+    /// A player who walks about. Returns the longest way that the shown place made in a tick, the place in the end, here and in
+    /// the region, and in how many ticks the body was shown elsewhere because it had been corrected.
     fn play(
         worlds: &mut Worlds,
         ticks: usize,
         seed: u64,
         mut each: impl FnMut(usize, &mut Worlds, &mut Region),
-    ) -> (f32, [Vec3; 2]) {
+    ) -> (f32, [Vec3; 2], usize) {
         let mut random = SplitMix64::new(seed);
         let mut region = Region::new();
         let mut own = Prediction::new(region.body);
         let (mut longest, mut last) = (0.0_f32, place(&own.shown(1.0)));
         let mut intent = Intent::default();
-        let (mut sent, mut told) = (0, 0);
+        let (mut sent, mut told, mut corrected) = (0, 0, 0);
         for now in 0..ticks {
             each(now, worlds, &mut region);
             // In the end it stands still.
@@ -241,6 +257,7 @@ mod tests {
                 worlds.among(&worlds.player, |mover| own.correct(&known, mover));
                 region.news.pop_front();
             }
+            corrected += usize::from(own.error != Vec3::ZERO);
             let step = worlds.among(&worlds.player, |mover| own.step(intent, mover));
             // Steps and news take 1 to 6 ticks, and do not overtake each other.
             sent = sent.max(now + 1 + (random.next_u64() % 4) as usize);
@@ -252,22 +269,55 @@ mod tests {
             longest = longest.max(shown.distance(last));
             last = shown;
         }
-        (longest, [last, place(&region.body.state.position)])
+        (longest, [last, place(&region.body.state.position)], corrected)
     }
 
     /// Promise, bodies: An own body moves at once and needs no correction, however late its steps and the news of its region are.
     #[test]
     fn with_the_same_blocks_nothing_is_corrected() {
         for seed in 0..20 {
-            let (longest, [shown, known]) = play(&mut Worlds::new(), 300, seed, |_, _, _| {});
-            assert_eq!(shown, known);
+            let (longest, [shown, known], corrected) = play(&mut Worlds::new(), 300, seed, |_, _, _| {});
+            assert_eq!((shown, corrected), (known, 0));
             assert!(longest < 0.55, "as fast as it walks and jumps: {longest}");
         }
+    }
+
+    /// Promise, bodies: In flowing water, in falls, and on the floor of its dimension, an own body agrees with its region to the bit.
+    #[test]
+    fn in_streams_and_below_the_world_nothing_is_corrected() {
+        // Streams to the east, two blocks deep, between banks.
+        let streams = || {
+            Worlds::with(|water, stone, [x, y, z]| match y {
+                0 => stone,
+                1 | 2 if z % 8 > 1 => water[x % 8],
+                1 => stone,
+                _ => BlockId::AIR,
+            })
+        };
+        // Islands, from which one falls.
+        let is_island = |[x, y, z]: [usize; 3]| y == 0 && x > 4 && z > 4;
+        let islands = || Worlds::with(|_, stone, at| if is_island(at) { stone } else { BlockId::AIR });
+        let (mut drifted, mut fallen) = (0.0_f32, 0);
+        for seed in 0..20 {
+            let mut fastest = 0.0_f32;
+            // In a stream it never rests, and its region is always some ticks behind.
+            let (_, _, corrected) = play(&mut streams(), 300, seed, |_, _, region| {
+                let drift = region.body.state.grounded.drift;
+                fastest = fastest.max(drift[0] as f32);
+            });
+            assert_eq!(corrected, 0);
+            drifted = drifted.max(fastest);
+            let (_, [shown, known], corrected) = play(&mut islands(), 300, seed, |_, _, _| {});
+            assert_eq!((shown, corrected), (known, 0));
+            fallen += usize::from((known.y - FLOOR as f32).abs() < 0.01);
+        }
+        assert!(drifted > 1.0 && fallen > 5, "{drifted} {fallen}");
     }
 
     /// Promise, bodies: An own body that was predicted wrongly is set right without a jerk.
     #[test]
     fn a_wrong_prediction_is_set_right_smoothly() {
+        let mut wrong = 0;
         for seed in 0..20 {
             let mut worlds = Worlds::new();
             let wall = |chunk: &mut Chunk, block: BlockId| {
@@ -278,15 +328,17 @@ mod tests {
                 }
             };
             // The region has a wall of which the player learns later.
-            let (longest, [shown, known]) = play(&mut worlds, 400, seed, |now, worlds, _| {
+            let (longest, [shown, known], corrected) = play(&mut worlds, 400, seed, |now, worlds, _| {
                 let block = if (50..200).contains(&now) { worlds.stone } else { BlockId::AIR };
                 wall(&mut worlds.region, block);
                 let block = if (60..205).contains(&now) { worlds.stone } else { BlockId::AIR };
                 wall(&mut worlds.player, block);
             });
             assert!(shown.distance(known) < 0.01, "{shown} {known}");
+            wrong += corrected;
             assert!(longest < 1.9, "a step, and the part of an error that fades in a tick: {longest}");
         }
+        assert!(wrong > 0, "no wall was in the way");
     }
 
     #[test]
@@ -325,7 +377,7 @@ mod tests {
 
     #[test]
     fn a_body_that_the_game_moves_far_away_is_there_at_once() {
-        let (longest, [shown, known]) = play(&mut Worlds::new(), 200, 1, |now, _, region| {
+        let (longest, [shown, known], _) = play(&mut Worlds::new(), 200, 1, |now, _, region| {
             if now == 100 {
                 region.body.state.position.block = BlockPos::new(1_000, 1, 8);
             }

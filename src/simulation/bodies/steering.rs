@@ -49,6 +49,8 @@ pub struct SteeredBody {
     pub character: CharacterController,
     /// The length of a step, in seconds: a tick of its region.
     pub step: f64,
+    /// The height of the [`Floor`](super::floor::Floor) of its dimension.
+    pub floor: i64,
 }
 
 impl Steering {
@@ -80,15 +82,13 @@ impl Steering {
         steps.collect()
     }
 
-    pub(super) fn set_state(
-        &mut self,
-        intent: Intent,
-        state: BodyState,
-        body: BlockBody,
-        character: CharacterController,
-        step: f64,
-    ) {
-        self.state = Some(SteeredBody { number: self.made.number, intent, state, body, character, step });
+    /// The number of the last step.
+    pub(super) fn number(&self) -> u32 {
+        self.made.number
+    }
+
+    pub(super) fn set_state(&mut self, state: SteeredBody) {
+        self.state = Some(state);
     }
 
     /// The body at the end of the last tick.

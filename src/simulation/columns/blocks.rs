@@ -111,6 +111,12 @@ pub struct RegionColumns {
     pub(crate) changed: FxHashSet<ChunkPos>,
     #[reflect(ignore)]
     pub(crate) unsaved: FxHashSet<ChunkPos>,
+    /// New columns that the game's systems have not been told of.
+    #[reflect(ignore)]
+    pub(crate) new: BTreeSet<ColumnPos>,
+    /// Columns that they were told of since everything unsaved was last handed out.
+    #[reflect(ignore)]
+    pub(crate) told: BTreeSet<ColumnPos>,
     #[reflect(ignore)]
     light: RegionLight,
     #[reflect(ignore)]
@@ -241,6 +247,8 @@ impl RegionColumns {
         self.sections.extend(other.sections);
         self.fetched.extend(other.fetched);
         self.awaiting.extend(other.awaiting);
+        self.new.extend(other.new);
+        self.told.extend(other.told);
         self.light.append(other.light);
         self.notices.append(other.notices);
         self.random_chunks.extend(other.random_chunks);
@@ -255,7 +263,8 @@ impl RegionColumns {
         let columns = taken.into_iter().filter_map(|position| self.columns.remove(&position));
         let loaded = |column: Column| {
             let block_ticks = self.ticks.take_chunks(|chunk| chunk.column() == column.pos());
-            LoadedColumn { block_ticks, ..column.into() }
+            let is_new = self.new.remove(&column.pos());
+            LoadedColumn { block_ticks, is_new, ..column.into() }
         };
         (columns.map(loaded).collect(), light)
     }
@@ -338,6 +347,15 @@ impl RegionColumns {
         let column = self.columns.get(&position.column())?;
         let is_known = column.is_loaded(position.chunk().y) || !self.heights.contains(&position.y);
         is_known.then(|| column.block(position))
+    }
+
+    /// The blocks of a cell, from layer 0 up; `None` if it is not loaded in this region.
+    pub(crate) fn known_blocks(&self, position: BlockPos) -> Option<impl Iterator<Item = BlockId> + '_> {
+        let column = self.columns.get(&position.column())?;
+        let height = position.chunk().y;
+        let is_known = column.is_loaded(height) || !self.heights.contains(&position.y);
+        let chunk = column.chunk(height);
+        is_known.then(|| chunk.into_iter().flat_map(move |chunk| chunk.blocks_at(position.in_chunk())))
     }
 
     /// The chunk at `position`, for reading many blocks: `None` if it is not loaded in this region, and `Some(None)` if it is air.

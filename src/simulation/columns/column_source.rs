@@ -6,7 +6,7 @@ use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
 use crate::region::RegionId;
-use crate::simulation::{LoadedColumn, Viewer};
+use crate::simulation::{Floor, LoadedColumn, Viewer};
 use crate::space::{
     BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos, TilePos, chunk_heights,
 };
@@ -176,6 +176,10 @@ pub struct ColumnSource {
     pub heights: Range<i64>,
     /// Its heights, in chunks.
     pub chunk_heights: Range<i64>,
+    /// Its floor, for bodies.
+    pub floor: Floor,
+    /// The block heights for which its columns were generated, unless their history says otherwise.
+    pub first_heights: Range<i64>,
     /// `true` if only the part of a column near viewers, above and below them, is generated, stored and loaded.
     pub is_sparse: bool,
     /// The generator of new ground.
@@ -216,11 +220,13 @@ pub struct FetchedColumn {
     pub made: HeightSet,
     /// In a sparse dimension, the heights that are not stored and were not to be generated.
     pub left_out: HeightSet,
+    /// The block heights at which a stored column was generated now, because it was stored with smaller heights.
+    pub extended: HeightSet,
 }
 
 impl From<LoadedColumn> for FetchedColumn {
     fn from(loaded: LoadedColumn) -> Self {
-        Self { loaded, made: HeightSet::new(), left_out: HeightSet::new() }
+        Self { loaded, made: HeightSet::new(), left_out: HeightSet::new(), extended: HeightSet::new() }
     }
 }
 
@@ -236,6 +242,8 @@ impl ColumnSource {
         let chunk_heights = chunk_heights(&heights);
         Self {
             dimension,
+            floor: Floor::below(&heights),
+            first_heights: heights.clone(),
             heights,
             chunk_heights,
             is_sparse: false,
@@ -316,7 +324,8 @@ impl ColumnSource {
             part.extend(&self.generate(column, range)?);
         }
         let left_out = missing(&part);
-        Ok(FetchedColumn { loaded: LoadedColumn { block_ticks, ..part.into() }, made, left_out })
+        let loaded = LoadedColumn { block_ticks, ..part.into() };
+        Ok(FetchedColumn { made, left_out, ..loaded.into() })
     }
 
     /// Generates a part of a column.
@@ -347,8 +356,10 @@ impl ColumnSource {
         if let Some(departed) = self.departed.get(column) {
             return Ok(LoadedColumn::from(departed.column).into());
         }
-        if self.read(column, |store| store.is_stored(self.dimension, column))? {
-            return Ok(LoadedColumn::from(self.stored(column, &HeightSet::new())?).into());
+        // Read before the chunks: a part that is generated and stored in between is found there, and stays.
+        if let Some(history) = self.read(column, |store| store.history_of_stored(self.dimension, column))? {
+            let stored = LoadedColumn::from(self.stored(column, &HeightSet::new())?);
+            return self.extend(stored, self.missing(history.heights(column)));
         }
         let made = self.make(column, self.heights.clone())?;
         Ok(FetchedColumn { made: HeightSet::from(self.chunk_heights.clone()), ..LoadedColumn::from(made).into() })

@@ -35,7 +35,7 @@ const MOST_COUNTED: usize = 1 << 16;
 
 /// A block, or one of its six neighbors, changed in the tick before. Read it with `MessageReader<BlockChanged>` in a region.
 ///
-/// Only blocks with the tag [`NOTICES`](crate::block::tags::NOTICES) get it, once for all changes of a tick. If more are due in a
+/// Only blocks with the tag [`NOTICES`](crate::block::tags::NOTICES), in any layer, get it, once for all changes of a tick. If more are due in a
 /// tick than [`GroundSettings::updates_per_tick`], the others follow in the next. A block whose neighbor is not loaded hears
 /// of its change after it was loaded, also after a restart.
 ///
@@ -174,8 +174,10 @@ pub struct DueTicks {
 impl RegionColumns {
     /// Announces that a block has changed: to itself and its neighbors.
     pub(super) fn notice_change(&mut self, changed: BlockPos) {
-        let Some(types) = self.ground_types().and_then(|types| types.noticing.as_ref()) else { return };
-        let is_noticing = |block: BlockPos| self.known_block(block).map(|id| types.contains(id));
+        if self.ground_types().is_none_or(|types| types.noticing.is_none()) {
+            return;
+        }
+        let is_noticing = |block: BlockPos| Some(self.noticing(block)?.is_some());
         let here = is_noticing(changed);
         let neighbors =
             Face::ALL.map(|face| changed.checked_offset(face.normal()).map(|block| (block, is_noticing(block))));
@@ -224,7 +226,7 @@ impl RegionColumns {
     }
 
     fn update(&mut self, block: BlockPos, due: &mut DueTicks) {
-        let Some(id) = self.known_block(block).filter(|id| self.is_noticing(*id)) else { return };
+        let Some(Some(id)) = self.noticing(block) else { return };
         due.changed.push(BlockChanged { block });
         if self.notices.count(block) {
             due.loops.push(RuleLoop { block, id });
@@ -234,14 +236,17 @@ impl RegionColumns {
     /// Looks at a neighbor of a changed block that was not loaded when it changed.
     fn look_again(&mut self, changed: BlockPos, face: Face, kind: &str) {
         let Some(neighbor) = changed.checked_offset(face.normal()) else { return };
-        match self.known_block(neighbor) {
-            Some(id) if self.is_noticing(id) => self.notices.schedule(&mut self.ticks, neighbor),
-            Some(_) => {}
+        match self.noticing(neighbor) {
+            Some(Some(_)) => self.notices.schedule(&mut self.ticks, neighbor),
+            Some(None) => {}
             None => drop(self.ticks.schedule(changed, kind.into(), PATIENCE)),
         }
     }
 
-    fn is_noticing(&self, id: BlockId) -> bool {
-        self.ground_types().and_then(|types| types.noticing.as_ref()).is_some_and(|types| types.contains(id))
+    /// The first block of a cell that hears of changes; `None` if the cell is not loaded.
+    fn noticing(&self, block: BlockPos) -> Option<Option<BlockId>> {
+        let types = self.ground_types().and_then(|types| types.noticing.as_ref());
+        let mut blocks = self.known_blocks(block)?;
+        Some(blocks.find(|id| types.is_some_and(|types| types.contains(*id))))
     }
 }

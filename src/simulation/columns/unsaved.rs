@@ -2,6 +2,7 @@
 
 use super::blocks::RegionColumns;
 use crate::chunk::ColumnSummary;
+use crate::simulation::inbox_outbox::Outbox;
 use crate::simulation::travel::components::{Stored, UnclaimedComponents};
 use crate::simulation::travel::entities::{EntityIndex, StableId};
 use crate::simulation::travel::stored_entities::{content, family, record};
@@ -22,9 +23,11 @@ use uuid::Uuid;
 /// Hands out everything that differs from the store.
 pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
     let RegionContents { components, outbox, last_collect, .. } = contents;
-    let save = &mut outbox.save;
+    let Outbox { save, told, .. } = &mut **outbox;
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource_mut::<RegionColumns>().into_inner();
+    // Whatever the game has placed there is handed out with it.
+    told.append(&mut owned.told);
     collect_chunks(owned, dimension, |_| true, save);
     for chunk in owned.ticks.take_unsaved(|column| !owned.awaiting.contains(&column)) {
         save.block_ticks.insert((dimension, chunk), owned.ticks.stored(chunk));

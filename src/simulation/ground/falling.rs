@@ -73,12 +73,17 @@ impl FallTypes {
     fn below(&self, columns: &RegionColumns, info: &RegionInfo, at: BlockPos) -> (BlockPos, Below) {
         let below = at.offset(0, -1, 0);
         let is_bottom = !info.heights.contains(&below.y) && below.y < info.heights.end || below == at;
-        match columns.known_block(below) {
+        match self.passes(columns, below) {
             _ if is_bottom => (below, Below::Ground),
-            Some(block) if self.passed.contains(block) => (below, Below::Open),
-            Some(_) => (below, Below::Ground),
+            Some(true) => (below, Below::Open),
+            Some(false) => (below, Below::Ground),
             None => (below, Below::NotLoaded),
         }
+    }
+
+    /// Returns `true` if blocks fall through all layers of a cell; `None` if it is not loaded.
+    fn passes(&self, columns: &RegionColumns, cell: BlockPos) -> Option<bool> {
+        columns.known_blocks(cell).map(|mut blocks| blocks.all(|block| self.passed.contains(block)))
     }
 }
 
@@ -220,11 +225,13 @@ fn land(
 ) -> Landing {
     let Some(id) = names.0.id(name) else { return Landing::Dropped };
     for cell in (0..=MOST_UP).map(|up| at.offset(0, up, 0)).filter(|cell| info.heights.contains(&cell.y)) {
-        match blocks.known_block(cell) {
-            Some(found) if types.passed.contains(found) => {
+        match types.passes(blocks, cell) {
+            Some(true) => {
+                // What is in the other layers gives way too.
+                while matches!(blocks.layer_count(cell), Ok(2..)) && blocks.remove_block(cell, 1).is_ok() {}
                 return if blocks.set_block(cell, id).is_ok() { Landing::Lies } else { Landing::Dropped };
             }
-            Some(_) => {}
+            Some(false) => {}
             None => return Landing::Waits,
         }
     }

@@ -3,7 +3,7 @@
 use super::{GroundFault, GroundSystems, order_systems};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::liquid::{LiquidRules, Liquids};
+use crate::liquid::{LiquidCell, LiquidRules, Liquids};
 use crate::simulation::columns::notices::PATIENCE;
 use crate::simulation::{BlockChanged, BlockTick, BlockTypes, RegionBlocks, RegionColumns, RegionTick};
 use crate::space::{BlockPos, ChunkPos};
@@ -45,12 +45,16 @@ fn schedule_flows(mut changed: MessageReader<BlockChanged>, liquids: Res<RegionL
 
 fn flow(mut ticks: MessageReader<BlockTick>, liquids: Res<RegionLiquids>, mut blocks: RegionBlocks) {
     for BlockTick { block, .. } in ticks.read().filter(|tick| *tick.kind == *FLOW) {
-        let reader = BlockReader { columns: &blocks, last: Cell::new(None) };
-        let flow = liquids.table.flow(*block, |at| reader.block(at));
-        for (at, new) in flow.changes {
+        let reader = CellReader { liquids: &liquids.table, columns: &blocks, last: Cell::new(None) };
+        let flow = liquids.table.flow(*block, |at| reader.cell(at));
+        for (at, layer, new) in flow.changes {
+            let changed = match new {
+                BlockId::AIR => blocks.remove_block(at, layer),
+                new => blocks.set_block_at(at, layer, new),
+            };
             // Below and above the dimension, nothing can be set.
-            let Ok(before) = blocks.set_block(at, new) else { continue };
-            if liquids.table.is_obstacle(new) && !liquids.table.is_obstacle(before) {
+            let Ok(before) = changed else { continue };
+            if liquids.table.is_obstacle(new) && !before.is_some_and(|before| liquids.table.is_obstacle(before)) {
                 for looker in Liquids::farther_lookers(at) {
                     if let Some(delay) = liquids.delay(&blocks, looker) {
                         blocks.ticks.schedule(looker, liquids.kind.clone(), delay);
@@ -66,18 +70,19 @@ fn flow(mut ticks: MessageReader<BlockTick>, liquids: Res<RegionLiquids>, mut bl
 
 impl RegionLiquids {
     fn delay(&self, columns: &RegionColumns, block: BlockPos) -> Option<u64> {
-        columns.known_block(block).and_then(|id| self.table.delay(id))
+        columns.known_blocks(block).and_then(|blocks| self.table.delay(&self.table.cell(blocks)))
     }
 }
 
-/// Reads many blocks near each other: it keeps the last chunk.
-struct BlockReader<'a> {
+/// Reads many cells near each other: it keeps the last chunk.
+struct CellReader<'a> {
+    liquids: &'a Liquids,
     columns: &'a RegionColumns,
     last: Cell<Option<(ChunkPos, Option<Option<&'a Chunk>>)>>,
 }
 
-impl BlockReader<'_> {
-    fn block(&self, at: BlockPos) -> Option<BlockId> {
+impl CellReader<'_> {
+    fn cell(&self, at: BlockPos) -> Option<LiquidCell> {
         let pos = at.chunk();
         let known = self.last.get().filter(|(last, _)| *last == pos).map(|(_, chunk)| chunk);
         let chunk = known.unwrap_or_else(|| {
@@ -85,6 +90,6 @@ impl BlockReader<'_> {
             self.last.set(Some((pos, chunk)));
             chunk
         });
-        chunk.map(|chunk| chunk.map_or(BlockId::AIR, |chunk| chunk.block(at.in_chunk())))
+        chunk.map(|chunk| self.liquids.cell(chunk.into_iter().flat_map(|chunk| chunk.blocks_at(at.in_chunk()))))
     }
 }

@@ -39,7 +39,7 @@ fn contents(path: &Path) -> Vec<Vec<KeyValue>> {
     Family::ALL.map(|family| store.scan(family, &[]..&[0xff; 100], usize::MAX).unwrap()).into()
 }
 
-/// Returns `true` if verifying the world finds damage.
+/// Returns `true` if opening or verifying the world tells of damage, or of lost unsynced writes.
 fn is_named(path: &Path) -> bool {
     match WorldStore::open_existing(&StorageConfig::Path(path.into()), Access::Read) {
         Err(error) => {
@@ -49,7 +49,7 @@ fn is_named(path: &Path) -> bool {
         Ok(world) => {
             let report = world.verify(|_| ControlFlow::Continue(())).unwrap();
             assert!(report.finished);
-            !report.damage.is_empty()
+            !report.damage.is_empty() || world.lost_writes().is_some()
         }
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::support::process::{here, process};
+use bevy_terrane::storage::OpenWait;
 use std::io::Write;
+use std::time::Duration;
 
 /// Runs only in the process that the tests below start; otherwise it does nothing.
 #[test]
@@ -23,7 +25,9 @@ fn a_world_that_another_process_has_open_is_refused_with_its_number_and_untouche
         let mut opened = numbers(lines, "opened");
         assert_eq!(opened.next(), Some(process.id()));
         let before = files(&path);
-        let error = open(&path).unwrap_err();
+        let config = StorageConfig::Path(path.clone());
+        let error = WorldStore::open_waiting(&config, &mut OpenWait::new(Duration::ZERO, |_| panic!("it waits")));
+        let error = error.unwrap_err();
         let expected = WorldOpenError::Locked { path: path.join("world.lock"), process: Some(process.id()) };
         assert_eq!(error, expected);
         assert!(error.to_string().contains(&format!("process {}", process.id())), "{error}");

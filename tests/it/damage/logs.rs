@@ -8,10 +8,10 @@ use bevy_terrane::storage::StoreError;
 const ROUNDS: u32 = 40;
 
 /// A world that was killed after so many saves, all of which are in its log, and the path of the log.
-fn killed_world(folder: &Path) -> (PathBuf, PathBuf) {
+fn killed_world(folder: &Path, durability: Durability) -> (PathBuf, PathBuf) {
     let (path, killed) = (folder.join("world"), folder.join("killed"));
     let world = open(&path).unwrap();
-    (0..ROUNDS).for_each(|number| drop(world.commit(&round(number), Durability::Sync).unwrap()));
+    (0..ROUNDS).for_each(|number| drop(world.commit(&round(number), durability).unwrap()));
     copy_folder(&path, &killed);
     let log = database_files(&killed, "log").pop().unwrap();
     (killed, log)
@@ -32,7 +32,7 @@ fn expect_whole_save(world: &WorldStore) -> Option<u32> {
 #[test]
 fn a_flipped_bit_in_the_log_is_refused_with_its_place_and_nothing_is_touched() {
     let folder = tempfile::tempdir().unwrap();
-    let (killed, log) = killed_world(folder.path());
+    let (killed, log) = killed_world(folder.path(), Durability::Sync);
     let whole = fs::read(&log).unwrap();
     let flips = rounds(40);
     for flip in 0..flips {
@@ -63,7 +63,7 @@ fn a_flipped_bit_in_the_log_is_refused_with_its_place_and_nothing_is_touched() {
 #[test]
 fn a_log_that_was_cut_ends_with_a_whole_save() {
     let folder = tempfile::tempdir().unwrap();
-    let (killed, log) = killed_world(folder.path());
+    let (killed, log) = killed_world(folder.path(), Durability::Process);
     let log = log.strip_prefix(&killed).unwrap();
     let length = fs::metadata(killed.join(log)).unwrap().len();
     let mut found = Vec::new();
@@ -72,7 +72,8 @@ fn a_log_that_was_cut_ends_with_a_whole_save() {
         let copy = folder.path().join("copy");
         copy_folder(&killed, &copy);
         let file = fs::File::options().write(true).open(copy.join(log)).unwrap();
-        file.set_len(length * (2 * cut + 1) / (2 * cuts)).unwrap();
+        // The log begins with the session, which is synced.
+        file.set_len(length / 20 + length * 19 / 20 * (2 * cut + 1) / (2 * cuts)).unwrap();
         drop(file);
         let world = open(&copy).unwrap();
         found.extend(expect_whole_save(&world));
@@ -85,11 +86,28 @@ fn a_log_that_was_cut_ends_with_a_whole_save() {
     assert!(found.is_sorted() && found.last() > Some(&(ROUNDS * 9 / 10)), "{found:?}");
 }
 
+/// Promise, crashes: A world with a missing file, or other damage to its log, is refused, and the damage is named.
+#[test]
+fn a_log_that_was_cut_in_front_of_a_synced_save_is_refused_and_nothing_is_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let (killed, log) = killed_world(folder.path(), Durability::Sync);
+    let whole = fs::read(&log).unwrap();
+    for cut in 0..20 {
+        fs::write(&log, &whole[..whole.len() * cut / 20]).unwrap();
+        let before = files(&killed);
+        let error = open(&killed).unwrap_err();
+        assert!(error.is_damage() && error.to_string().contains("was synced"), "{error}");
+        assert!(files(&killed).iter().all(|(file, bytes)| before[file] == *bytes || file.ends_with("world.lock")));
+    }
+    fs::write(&log, whole).unwrap();
+    assert_eq!(expect_whole_save(&open(&killed).unwrap()), Some(ROUNDS - 1));
+}
+
 /// Promise, crashes: After a kill, a world has all synced data, up to the torn end of its log.
 #[test]
 fn a_torn_log_that_was_recovered_before_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
-    let (world, log) = killed_world(folder.path());
+    let (world, log) = killed_world(folder.path(), Durability::Process);
     let mut torn = fs::read(&log).unwrap();
     torn.pop();
     fs::write(&log, &torn).unwrap();

@@ -6,6 +6,7 @@ use bevy_terrane::simulation::{ColumnError, RegionColumns, SplitMix64};
 use bevy_terrane::snapshot::{EditHistory, Recorded};
 use bevy_terrane::view::{ColumnOutcome, ControlJob, RegionMerged, RegionSplit};
 use std::sync::mpsc::channel;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A row of forty columns.
@@ -411,4 +412,52 @@ fn of_a_sparse_dimension_the_heights_of_the_box_are_loaded_up_to_a_limit() {
     let outcome = &ended.outcome.columns[0];
     let too_high = ColumnError::TooManyHeights { column: outcome.column, limit: 1_024 };
     assert_eq!(outcome.result, ColumnResult::Failed(too_high));
+}
+
+#[test]
+fn an_entity_that_goes_to_unloaded_ground_during_a_restore_is_not_restored_beside_itself() {
+    let disk = Disk::default();
+    let (mut app, dimension, id) = empty_world(TerranePlugin {
+        saving: SaveSettings::every(Duration::from_secs(3_600)),
+        tick_mode: TickMode::default(),
+        ..disk.plugin()
+    });
+    let ann = Uuid::from_u128(7);
+    let (inside, outside, far) = (at(8, 20, 8), at(40, 20, 8), at(400, 20, 8));
+    viewer(&mut app, dimension, 8.0, 8.0, 3);
+    let camera = viewer(&mut app, dimension, 400.0, 8.0, 0);
+    update_until(&mut app, "all is loaded", |world| {
+        [inside, outside, far].iter().all(|place| block_at(world, dimension, *place).is_some())
+    });
+    spawn_in_region(&mut app, dimension, inside, (walker("ann", 0.0), StableId(ann)));
+    update_until(&mut app, "she is there", |world| walkers(world).len() == 1);
+    let area = BlockBox { min: at(0, 16, 0), max: at(15, 31, 15) };
+    let snapshot = capture(&mut app, CaptureSnapshot::new(id, area));
+    assert_eq!(snapshot.entities().count(), 1);
+    let go = |app: &mut App, to: BlockPos| {
+        let go = move |mut ann: EntityWorldMut| ann.get_mut::<Position>().unwrap().block = to;
+        app.world_mut().commands().run_on_region_entity(ann, 0, go, |_, reason| panic!("{reason}"));
+        app.world_mut().flush();
+        update_until(app, "she is there", |world| walkers(world).iter().any(|(_, at)| at.block == to));
+    };
+    go(&mut app, outside);
+    save(&mut app);
+    disk.answers().close();
+    let job = jobs(&app).restore(RestoreSnapshot::new(id, snapshot));
+    update_until(&mut app, "her place was asked for", |_| disk.answers().waiting() > 0);
+    go(&mut app, far);
+    app.world_mut().despawn(camera);
+    update_until(&mut app, "her ground is unloaded", |world| block_at(world, dimension, far).is_none());
+    save(&mut app);
+    disk.answers().open();
+    update_until(&mut app, "it ends", |world| {
+        world.resource::<Heard<JobEnded>>().0.iter().any(|ended| ended.job.id == job)
+    });
+    assert_eq!(ended(&mut app, job).outcome.alive_elsewhere, 1);
+    let [here, there] = [inside, far].map(|place| {
+        ask_region(&mut app, dimension, place, |walkers: Query<(&Walker, &Position)>| {
+            walkers.iter().map(|(_, position)| position.block).collect::<Vec<_>>()
+        })
+    });
+    assert_eq!((here, there), (vec![], vec![far]));
 }

@@ -25,6 +25,7 @@ fn a_world_moves_into_a_database_and_back() {
     let original = contents(&RocksStore::open_to_read(&Path::new(&world).join("db")).unwrap());
 
     assert_eq!(ending(&try_run(&["copy", &world, &database], true).unwrap()), "stopped");
+    // Each command follows at once, and the session of the one before ends a moment after it.
     assert_eq!(contents(&PostgresStore::open(&database).unwrap()), [], "a stopped copy leaves nothing");
     assert_eq!(run(&["copy", &world, &database]).json["entries"], original.len());
     let error = try_run(&["copy", &world, &database], false).unwrap_err();
@@ -67,7 +68,7 @@ fn a_database_that_a_game_has_open_is_only_read() {
         &["copy", &world, &database],
         &["compact", &database],
     ] {
-        let error = try_run(command, false).unwrap_err();
+        let error = try_run(&[command, &["--wait", "0"]].concat(), false).unwrap_err();
         assert!(error.contains("the world is open in a game"), "{error}");
     }
     for command in [&["restore", &world, &database][..], &["salvage", &world, &database]] {

@@ -1,7 +1,9 @@
 //! The ends of commands: exit codes, messages, files left behind, and permissions needed.
 
 use super::*;
-use bevy_terrane::storage::WorldOpenError;
+use bevy_terrane::storage::{OpenWait, WorldOpenError};
+use std::thread;
+use std::time::Duration;
 
 /// A world, an export of it, a schematic, and a damaged copy of each.
 struct Damaged {
@@ -201,16 +203,26 @@ fn two_commands_that_only_read_run_at_once_and_none_that_writes() {
         assert_eq!(exit(command).0, 0, "{command:?}");
     }
     for command in [&["compact", &world][..], &["backup", &world, &made.path("backups")]] {
-        let (code, message) = exit(command);
+        let (code, message) = exit(&[command, &["--wait", "0"]].concat());
         assert!(code == 1 && message.contains("locked by another process"), "{command:?}: {message}");
     }
-    assert!(matches!(WorldStore::open(&config), Err(WorldOpenError::Locked { process: None, .. })));
+    let mut wait = OpenWait::new(Duration::ZERO, |_| panic!("it waits"));
+    let locked = WorldStore::open_waiting(&config, &mut wait);
+    assert!(matches!(locked, Err(WorldOpenError::Locked { process: None, .. })));
+    // A command that waits can be stopped.
+    let stopped = try_run(&["compact", &world], true).unwrap();
+    assert_eq!(stopped.end.code(), 130);
+    assert!(stopped.text().contains("locked by another process"), "{}", stopped.text());
     drop(reader);
     let writer = WorldStore::open(&config).unwrap();
-    let (code, message) = exit(&["info", &world]);
+    let (code, message) = exit(&["info", &world, "--wait", "0"]);
     assert!(code == 1 && message.contains(&format!("process {}", std::process::id())), "{message}");
-    drop(writer);
-    assert_eq!(exit(&["compact", &world]).0, 0);
+    // The other program closes the world while the command waits.
+    thread::scope(|scope| {
+        let command = scope.spawn(|| exit(&["compact", &world, "--wait", "600"]));
+        drop(writer);
+        assert_eq!(command.join().unwrap().0, 0);
+    });
 }
 
 /// Runs all read-only commands, with their sources in `from` and their results in `to`.

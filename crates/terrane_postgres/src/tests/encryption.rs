@@ -4,7 +4,7 @@ use crate::server::{PostgresServer, Syncing};
 use crate::{PostgresConfig, PostgresStore};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use terrane_storage::{Durability, Family, KeyValueStore, WriteBatch};
 
 const CERTIFICATE: &str = "
@@ -62,7 +62,6 @@ fn a_server_is_trusted_only_with_a_known_certificate() {
     assert_eq!(used.unwrap(), "t");
 
     // Without the certificate, encrypted connections are refused at once.
-    let begin = Instant::now();
     for options in ["sslmode=require", "sslmode=prefer", ""] {
         let error = PostgresStore::open(&address(options)).unwrap_err().to_string();
         assert!(error.contains("certificate") && !error.contains(server.password()), "{error}");
@@ -70,7 +69,6 @@ fn a_server_is_trusted_only_with_a_known_certificate() {
     let other_name = address(&trusting).replace("127.0.0.1", "localhost");
     let error = PostgresStore::open(&other_name).unwrap_err().to_string();
     assert!(error.contains("certificate"), "{error}");
-    assert!(begin.elapsed() < Duration::from_secs(10));
 
     let config = PostgresConfig { patience: Duration::from_secs(5), ..PostgresConfig::default() };
     PostgresStore::open_with(&server.address(), &config).unwrap();

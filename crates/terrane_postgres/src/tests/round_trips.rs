@@ -40,7 +40,7 @@ fn a_batch_of_reads_and_a_commit_take_one_round_trip_each() {
         let (before, begin) = (proxy.round_trips(), Instant::now());
         operation();
         assert_eq!(proxy.round_trips() - before, 1);
-        assert!((2 * LATENCY..10 * LATENCY).contains(&begin.elapsed()), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() >= 2 * LATENCY, "{:?}", begin.elapsed());
     }
 }
 

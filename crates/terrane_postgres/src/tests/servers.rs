@@ -1,8 +1,8 @@
 //! Several servers on one world, as processes that are stopped and killed.
 
 use super::proxy::{Fault, Proxy};
-use super::{SERVER, new_name, new_world, rounds};
-use crate::server::{PostgresServer, Stop, Syncing};
+use super::{SERVER, delay, new_name, rounds};
+use crate::server::{Distance, PostgresServer, Stop, Syncing};
 use crate::{PostgresConfig, PostgresStore};
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,11 +183,20 @@ fn watch_owners(observer: &Incarnation, span: Duration) {
     }
 }
 
+/// The term of servers that are this far from their database. [`live`] takes some ten round trips from one reading of the
+/// heartbeats to the next, and these must follow each other within a quarter of the term.
+fn term_at(delay: Duration) -> Duration {
+    Duration::from_secs(2) + 120 * delay
+}
+
 #[test]
 fn processes_that_are_stopped_and_killed_never_share_ground() {
-    let (address, term, lines) = (new_world(), Duration::from_secs(2), Lines::default());
+    let (delay, world, lines) = (delay(5), new_name(), Lines::default());
+    let (term, distance) = (term_at(delay), Distance::to(SERVER.port(), delay).unwrap());
+    let address = format!("{}#{world}", SERVER.address());
+    let far = format!("{}#{world}", SERVER.address_at(&[distance.port()]));
     let observer = Incarnation::join(open(&address), b"observer").unwrap();
-    let mut processes: Vec<Process> = (0..3).map(|_| Process::start(&address, term, &lines)).collect();
+    let mut processes: Vec<Process> = (0..3).map(|_| Process::start(&far, term, &lines)).collect();
     watch_owners(&observer, term);
     for round in 0..rounds(6) as usize {
         let index = round % 3;
@@ -198,7 +207,7 @@ fn processes_that_are_stopped_and_killed_never_share_ground() {
             processes[index].signal("-CONT");
         } else {
             processes[index].0.kill().unwrap();
-            processes[index] = Process::start(&address, term, &lines);
+            processes[index] = Process::start(&far, term, &lines);
         }
         watch_owners(&observer, term);
     }
@@ -217,12 +226,15 @@ fn processes_that_are_stopped_and_killed_never_share_ground() {
 
 #[test]
 fn a_statement_that_arrives_after_its_process_was_ended_changes_nothing() {
-    let (proxy, world) = (Proxy::new(SERVER.port()), new_name());
-    let address = format!("{}#{world}", SERVER.address());
-    let (term, lines, others) = (Duration::from_secs(2), Lines::default(), Lines::default());
+    let (delay, world) = (delay(25), new_name());
+    let distance = Distance::to(SERVER.port(), delay).unwrap();
+    let proxy = Proxy::new(distance.port());
+    let address_at = |port| format!("{}#{world}", SERVER.address_at(&[port]));
+    let address = address_at(SERVER.port());
+    let (term, lines, others) = (term_at(delay), Lines::default(), Lines::default());
     let observer = Incarnation::join(open(&address), b"observer").unwrap();
-    let stopped = Process::start(&format!("{}#{world}", SERVER.address_at(&[proxy.port])), term, &lines);
-    let _other = Process::start(&address, term, &others);
+    let stopped = Process::start(&address_at(proxy.port), term, &lines);
+    let _other = Process::start(&address_at(distance.port()), term, &others);
     watch_owners(&observer, term);
     // It is stopped while a commit of it is on its way, and the commit arrives when another server has ended it.
     proxy.break_next(MARKER, Fault::Hold(3 * term));
@@ -259,7 +271,9 @@ fn a_statement_that_arrives_after_its_process_was_ended_changes_nothing() {
 #[test]
 fn no_server_loses_ground_while_the_database_is_away() {
     let server = PostgresServer::start(Syncing::Off).unwrap();
-    let (address, term, lines) = (server.address(), Duration::from_secs(8), Lines::default());
+    let distance = Distance::to(server.port(), delay(50)).unwrap();
+    let address = server.address_at(&[distance.port()]);
+    let (term, lines) = (Duration::from_secs(8), Lines::default());
     let processes: Vec<Process> = (0..3).map(|_| Process::start(&address, term, &lines)).collect();
     let wait_for_saves = |more: usize| {
         let saves = || lines.lock().unwrap().iter().filter(|line| line.starts_with("saved")).count();

@@ -11,7 +11,9 @@ mod reopening;
 mod tests;
 
 use crate::error::without_folder;
-use crate::{Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
+use crate::{
+    Backup, Durability, Family, FamilySize, KeyValue, KeyValueStore, LostWrites, StoreError, WriteBatch, keys,
+};
 pub(crate) use remains::Remains;
 use reopening::{Database, Keeper};
 use rocksdb::{
@@ -46,8 +48,9 @@ const LIVE_BLOB_FILE_SIZE: &CStr = c"rocksdb.live-blob-file-size";
 /// and never repaired: RocksDB's repair may drop readable data.
 ///
 /// On drop, all data is moved from the log into tables, and a list of the files is written, which the next opening
-/// compares with the files that exist. After a kill the log is read instead: all synced data is there, up to the torn
-/// end of the log. With any other damage of the log, or a missing file, the database is refused.
+/// compares with the files that exist. After a kill the log is read instead, up to its torn end. After a loss of power, the
+/// unsynced end of the log may have gaps: everything up to the first one is there, the rest is
+/// [lost](KeyValueStore::lost_writes). If synced data is missing or damaged, the database is refused.
 ///
 /// After a failed write, RocksDB refuses all others until it is reopened, even if the disk works again. So a thread
 /// tries each second to reopen it until that succeeds; reads continue meanwhile if the disk can be read. If a damaged
@@ -61,6 +64,7 @@ pub struct RocksStore {
     writing: Mutex<()>,
     /// Held during a backup: two backups in one folder would destroy each other.
     backing_up: Mutex<()>,
+    lost: Option<LostWrites>,
 }
 
 impl RocksStore {
@@ -83,9 +87,9 @@ impl RocksStore {
         Ok(Self::new(false, Keeper::open_to_read(path, database_options(false), cache)?))
     }
 
-    fn new(is_writable: bool, keeper: Keeper) -> Self {
+    fn new(is_writable: bool, (keeper, lost): (Keeper, Option<LostWrites>)) -> Self {
         let (writing, backing_up) = Default::default();
-        Self { is_writable, keeper: Arc::new(keeper), writing, backing_up }
+        Self { is_writable, keeper: Arc::new(keeper), writing, backing_up, lost }
     }
 
     fn expect_sound(&self) -> Result<(), StoreError> {
@@ -146,15 +150,23 @@ impl RocksStore {
         let _alone = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.expect_sound()?;
         let database = self.keeper.database();
-        let Database::Whole(written) = &*database else { return Err(self.keeper.refusal()) };
+        let Database::Whole(written, note) = &*database else { return Err(self.keeper.refusal()) };
         change(written)?.map_err(|error| {
             let kind = error.kind();
             let error = self.error(operation, None)(error);
             self.keeper.note_failed_write(&error, kind);
             error
         })?;
-        let synced = (durability == Durability::Sync).then(|| written.latest_sequence_number());
-        self.keeper.note_written(synced)
+        let number = written.latest_sequence_number();
+        if durability == Durability::Sync {
+            // Otherwise, after a loss of power, the write would count as one that may be missing.
+            note.note(number).map_err(|error| {
+                let error = StoreError::backend("sync", None, self.path(), error.to_string());
+                self.keeper.note_failed_write(&error, ErrorKind::IOError);
+                error
+            })?;
+        }
+        self.keeper.note_written(number)
     }
 }
 
@@ -380,6 +392,10 @@ impl KeyValueStore for RocksStore {
             write_options.set_sync(durability == Durability::Sync);
             Ok(database.write_opt(writes, &write_options))
         })
+    }
+
+    fn lost_writes(&self) -> Option<&LostWrites> {
+        self.lost.as_ref()
     }
 
     fn sync(&self) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@ use crate::{StoreError, keys};
 use std::fmt;
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// A key and its value.
@@ -72,6 +72,12 @@ pub trait KeyValueStore: Send + Sync {
 
     /// Makes all earlier writes survive a loss of power.
     fn sync(&self) -> Result<(), StoreError>;
+
+    /// The unsynced writes that were missing when the store was opened, after a loss of power. A store that was opened for
+    /// writing continues without them.
+    fn lost_writes(&self) -> Option<&LostWrites> {
+        None
+    }
 
     /// The approximate number of entries of a family and their size, for statistics; `None` if only a full scan could tell.
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
@@ -144,6 +150,33 @@ pub struct Backup {
     pub made_at: SystemTime,
     /// The bytes that the backup restores. Backups share common data, so the folder takes less than their sum.
     pub bytes: u64,
+}
+
+/// The last writes of a store, which a loss of power took. None of them was synced, and all synced writes are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostWrites {
+    /// The log in which they were.
+    pub path: PathBuf,
+    /// A description of the damage in the log.
+    pub reason: String,
+    /// The number of the last write that is there. Each put and each delete counts as one, since the store was made.
+    pub last_kept: u64,
+    /// The number of the last write that was synced.
+    pub last_synced: u64,
+    /// The number of lost batches of which a part is still in the log. There may have been more.
+    pub batches: u64,
+}
+
+impl fmt::Display for LostWrites {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, reason, last_kept, last_synced, batches } = self;
+        write!(
+            f,
+            "the last saves before a loss of power are lost, at least {batches} of them: in {}, {reason}; everything up to \
+             write {last_kept} is there, and of that everything up to write {last_synced} was synced",
+            path.display()
+        )
+    }
 }
 
 /// The approximate size of a family.

@@ -144,6 +144,7 @@ proptest! {
 
         let tile = TilePos::new(x, z);
         prop_assert_eq!(parse_tile_key(&tile_key(dimension, tile)), Some((dimension, tile)));
+        prop_assert_eq!(parse_history_key(&history_key(dimension, tile)), Some((dimension, tile)));
         let batch = BatchPos::new(x, z);
         prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)), Some((dimension, batch)));
         prop_assert_eq!(parse_opacity_key(&opacity_key(dimension, batch)[1..]), None);
@@ -152,6 +153,7 @@ proptest! {
         prop_assert_eq!(parse_key_of_dimension(CLOCK, &key_of_dimension(CLOCK, dimension)), Some(dimension));
         prop_assert_eq!(parse_key_of_dimension(DAYS, &key_of_dimension(DAYS, dimension)), Some(dimension));
         prop_assert_eq!(parse_key_of_dimension(OWN_SEED, &key_of_dimension(OWN_SEED, dimension)), Some(dimension));
+        prop_assert_eq!(parse_key_of_dimension(HEIGHTS, &key_of_dimension(HEIGHTS, dimension)), Some(dimension));
         prop_assert_eq!(parse_entity_key(&entity_key(id)), Some(id));
         prop_assert!(dimension_range(TILE, dimension).contains(&tile_key(dimension, tile)));
         prop_assert!(!dimension_range(TILE, dimension).contains(&tile_key(beside_it, tile)));

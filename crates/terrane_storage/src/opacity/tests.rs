@@ -99,7 +99,7 @@ fn a_tile_is_not_stored_during_a_write_or_the_removal_of_its_dimension() {
     save(&world, [(ChunkPos::new(1, 0, 1), slab(STONE, BlockId::AIR))]);
     let written = world.written.load(Ordering::Acquire);
     let tile = {
-        let _writing = world.lock_writes();
+        let _writing = world.lock_writes().unwrap();
         world.opacity(DIMENSION, batch).unwrap()
     };
     assert_eq!((tile.highest(16, 16), stored_value(&store, batch)), (Some(3), None), "somebody is writing");

@@ -8,7 +8,7 @@ use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnArea, ColumnPos, GeneratorIdentity, TilePos};
 use crate::{
     ChunkGroup, EntityRecord, KeyValue, KeyValueStore, LoadedColumn, MemoryStore, SaveBatch, StoredBlockTick,
-    StoredDimension, StoredItem, StoredPregeneration,
+    StoredDimension, StoredItem, StoredPregeneration, TileHistory,
 };
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -48,6 +48,9 @@ fn content(dimension: DimensionId) -> SaveBatch {
         let tick = StoredBlockTick { block: pos.min_block(), kind: "flow".into(), remaining: 4 };
         batch.block_ticks.insert((dimension, pos), vec![tick]);
         batch.tiles.insert((dimension, TilePos::new(place, place)), [1; 64]);
+        let mut history = TileHistory::default();
+        history.set_new(TilePos::new(place, place).batch(0).map_or(pos.column(), |batch| batch.column(0)), true);
+        batch.histories.insert((dimension, TilePos::new(place, place)), history);
         let area = ColumnArea::Square { center: pos.column(), radius: 9 };
         let job = StoredPregeneration { area, cursor: Default::default(), paused: false, elapsed: Duration::ZERO };
         batch.pregenerations.insert((dimension, id as u64), Some(job));
@@ -176,7 +179,9 @@ fn dimensions_are_listed_by_name() {
     expected[1].being_removed = true;
     let world = store.world();
     assert_eq!(world.dimensions(), Ok(expected.clone()));
+    assert_eq!([2, 1, 0].map(|id| world.has_dimension(DimensionId(id))), [Ok(true), Ok(false), Ok(true)]);
     world.remove_dimension(NAMES[1], on()).unwrap();
+    assert_eq!(world.has_dimension(NETHER), Ok(false));
     expected.remove(1);
     assert_eq!(world.dimensions(), Ok(expected));
     assert_eq!(TestStore::default().world().dimensions(), Ok(Vec::new()));
@@ -223,9 +228,9 @@ fn a_removal_may_end_after_any_write() {
     store.record_writes();
     world.remove_dimension_by(SMALL_PAGE, NAMES[1], on()).unwrap();
     ends.extend(store.take_history());
-    // The initial state, the mark, three pages each of entities, heat, ticks, tiles, summaries and pre-generations, one
-    // of the chunks in each tier and of a damaged group, and the name.
-    assert_eq!(ends.len(), 1 + 1 + 6 * 3 + 4 + 1);
+    // The initial state, the mark, three pages each of entities, heat, ticks, tiles, histories, summaries and pre-generations,
+    // one of the chunks in each tier and of a damaged group, and the name.
+    assert_eq!(ends.len(), 1 + 1 + 7 * 3 + 4 + 1);
     for (writes, end) in ends.into_iter().enumerate() {
         check_resumable(&TestStore::on(end), &expected, &format!("after write {writes}"));
     }
@@ -247,7 +252,7 @@ fn a_removal_whose_write_fails_can_be_continued() {
         });
         store.fail_writes(false);
         if removed.is_ok() {
-            assert!(good_pages == 23 && contents(&store) == expected);
+            assert!(good_pages == 26 && contents(&store) == expected);
             return;
         }
         assert!(matches!(removed, Err(StoreError::Backend { .. })), "{removed:?}");
@@ -272,7 +277,7 @@ fn a_stopped_removal_continues_where_it_was() {
         let removed = world.remove_dimension_by(SMALL_PAGE, NAMES[1], one_page).unwrap();
         entries += gone;
         if let Some(removed) = removed {
-            assert!(calls == 23 && removed == 0);
+            assert!(calls == 26 && removed == 0);
             break;
         }
         assert!(gone > 0);

@@ -2,8 +2,8 @@
 
 use super::{Incarnation, decode};
 use crate::bytes::record;
-use crate::space::{DimensionId, TILE_BATCHES, TilePos};
-use crate::{EntityRecord, Family, KeyValue, Read, StoreError, StoredItem, WorldStore, WriteBatch, keys};
+use crate::space::{DimensionId, TilePos};
+use crate::{Family, KeyValue, Read, StoreError, StoredItem, WriteBatch, keys};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
@@ -33,25 +33,6 @@ pub(super) struct JoinMark {
     pub join: u64,
     /// The server that gets all ground of the join.
     pub root: u64,
-}
-
-/// The stored contents of a plot that its new owner reads.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PlotContents {
-    /// The stored columns: a mask for each batch of the tile.
-    pub stored: [u16; TILE_BATCHES],
-    /// The entities in it that are viewers.
-    pub viewers: Vec<EntityRecord>,
-}
-
-impl WorldStore {
-    /// The contents of a plot. They are up to date only for its owner.
-    pub fn plot_contents(&self, (dimension, plot): Plot) -> Result<PlotContents, StoreError> {
-        let stored = self.stored_tile(dimension, plot)?.unwrap_or([0; TILE_BATCHES]);
-        let mut viewers = self.viewers(dimension)?;
-        viewers.retain(|record| record.column().tile() == plot);
-        Ok(PlotContents { stored, viewers })
-    }
 }
 
 /// The rows of plots, each with its stored bytes for a precondition.

@@ -139,7 +139,7 @@ fn servers_that_pause_die_and_lose_messages_never_share_ground() {
     let (mut acknowledged, mut ended, mut handed_over) = (0, 0, 0);
     for seed in 0..rounds(20) {
         for servers in [2, 3, 8] {
-            let seen = Simulation::run(servers, seed, Faults::All, 1_500);
+            let seen = Simulation::run(servers, seed, delay(seed), Faults::All, 1_500);
             acknowledged += seen.acknowledged;
             ended += seen.ended;
             handed_over += seen.handed_over;
@@ -152,7 +152,7 @@ fn servers_that_pause_die_and_lose_messages_never_share_ground() {
 #[test]
 fn no_server_is_ended_by_an_outage_of_the_database() {
     for seed in 0..rounds(5) {
-        let seen = Simulation::run(4, seed, Faults::Outage, 1_500);
+        let seen = Simulation::run(4, seed, delay(seed), Faults::Outage, 1_500);
         assert_eq!(seen.ended, 0, "seed {seed}");
         assert!(seen.acknowledged > 10, "seed {seed}: {seen:?}");
     }
@@ -162,9 +162,15 @@ fn no_server_is_ended_by_an_outage_of_the_database() {
 fn servers_in_a_ring_that_want_to_join_end_in_one_root() {
     for seed in 0..rounds(10) {
         for servers in [2, 3, 8] {
-            assert_eq!(Simulation::join_in_a_ring(servers, seed), 1, "{servers} servers, seed {seed}");
+            assert_eq!(Simulation::join_in_a_ring(servers, seed, delay(seed)), 1, "{servers} servers, seed {seed}");
         }
     }
+}
+
+/// The time to the database, which the seeds take in turns, or `TERRANE_DELAY` in milliseconds.
+fn delay(seed: u64) -> Duration {
+    let chosen = std::env::var("TERRANE_DELAY").ok().and_then(|delay| delay.parse().ok());
+    Duration::from_millis(chosen.unwrap_or([0, 5, 25, 50][seed as usize % 4]))
 }
 
 /// The number of repetitions: `few` times `TERRANE_ROUNDS`.

@@ -221,7 +221,7 @@ impl WorldStore {
     fn check_cooling(&self, found: &[Vec<u8>]) -> Result<Vec<CoolingGroup>, StoreError> {
         let parse = |key: &Vec<u8>| self.parsed(Family::Meta, key, keys::parse_cooling_key);
         let entries = found.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         let groups: Vec<ChunkGroup> = entries.iter().map(|(.., group)| *group).collect();
         let (mut cooling, mut writes) = (Vec::new(), WriteBatch::default());
         for ((tier, second, group), stored) in entries.into_iter().zip(self.heat_records(&groups)?) {
@@ -265,7 +265,7 @@ impl WorldStore {
     /// Finds groups without heat, as in worlds that are older than heat, and lets them cool down from now on. Looks at
     /// up to `limit` groups, and continues from there on the next call. Returns `true` once all groups are known.
     pub fn adopt_groups(&self, limit: usize) -> Result<bool, StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         let mut next = match self.store.get(Family::Meta, keys::ADOPTED)? {
             // An empty value means that all groups are known.
             Some(cursor) if cursor.is_empty() => return Ok(true),

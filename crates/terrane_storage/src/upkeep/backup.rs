@@ -1,7 +1,7 @@
 //! Backups of an open world.
 
 #[cfg(feature = "rocksdb")]
-use super::snapshot_files;
+use super::{snapshot_check, snapshot_files};
 #[cfg(feature = "rocksdb")]
 use crate::RocksStore;
 #[cfg(feature = "rocksdb")]
@@ -19,12 +19,14 @@ impl WorldStore {
     ///
     /// # Errors
     /// [`StoreError::Backend`] if the folder cannot be written or holds something else, or if the world is not on disk;
-    /// [`StoreError::NotWritable`] if the world was opened only to be read.
+    /// [`StoreError::NotWritable`] if the world was opened only to be read; [`StoreError::DamagedFile`] if a file of a
+    /// snapshot is damaged. Older backups, which may have a whole one, then stay.
     pub fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         self.require_alone("a backup")?;
         #[cfg(feature = "rocksdb")]
         if let Some(snapshots) = self.snapshot_folder() {
             expect_backups(folder)?;
+            snapshot_check::expect_whole(&snapshots)?;
             return snapshot_files::back_up(&snapshots, folder, || {
                 let made = self.store.back_up(folder, keep)?;
                 Ok((made, RocksStore::backups(folder)?))

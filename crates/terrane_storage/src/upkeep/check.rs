@@ -198,12 +198,16 @@ impl<'a> Checker<'a> {
             world.block_ticks(dimension, pos, value)?;
         } else if let Some((dimension, column)) = keys::parse_summary_key(key) {
             world.summary(dimension, column, value)?;
+        } else if let Some((dimension, tile)) = keys::parse_history_key(key) {
+            world.tile_history(dimension, tile, value)?;
         } else if let Some((dimension, number)) = keys::parse_pregeneration_key(key) {
             world.pregeneration(dimension, number, value)?;
         } else if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
             world.open_as(value, StoredItem::Clock(dimension), record::decode::<Duration>)?;
         } else if let Some(dimension) = keys::parse_key_of_dimension(keys::DAYS, key) {
             world.open_as(value, StoredItem::Days(dimension), record::decode::<f64>)?;
+        } else if let Some(dimension) = keys::parse_key_of_dimension(keys::HEIGHTS, key) {
+            world.record::<(i64, i64)>(value, StoredItem::Heights(dimension))?;
         } else if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
             world.record::<u64>(value, StoredItem::OwnSeed(dimension))?;
         } else if let Some((dimension, _, name)) = keys::parse_object_key(key) {

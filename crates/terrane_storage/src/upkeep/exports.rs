@@ -131,7 +131,7 @@ pub struct ImportReport {
 /// Data that was left out of an export or import.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LostObject {
-    /// The original column; `None` for a kept object without ground.
+    /// The original column; `None` for a kept object without ground, and for the history of columns, which then count as old.
     pub column: Option<ColumnPos>,
     /// The damage and its place.
     pub reason: String,

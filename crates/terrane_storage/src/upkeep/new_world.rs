@@ -3,12 +3,15 @@
 use super::copy::copy_store;
 use super::exports::check_export;
 use super::salvage::salvage_rest;
-use super::snapshot_files;
 use super::{Damage, ImportOptions, ImportReport, Listed, UpkeepError, VerifyReport};
+use super::{snapshot_check, snapshot_files};
 use crate::backends::rocks::Remains;
 use crate::folder::WorldFolder;
-use crate::work::{Progress, Stop};
-use crate::{Access, Backup, KeyValueStore, RocksStore, StorageConfig, StoreError, WorldOpenError, WorldStore};
+use crate::work::{Progress, Stop, Tell};
+use crate::{
+    Access, Backup, KeyValueStore, LostWrites, OpenWait, RocksStore, StorageConfig, StoreError, WorldOpenError,
+    WorldStore,
+};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,14 +20,20 @@ use std::sync::Arc;
 /// Copies a world into the folder `path`, which must be empty or missing. If the copy is stopped, nothing is left there.
 ///
 /// # Errors
-/// The same as those of [`copy_store`]; also if the folder is not empty.
+/// The same as those of [`copy_store`]; also if the folder is not empty, or a file of a snapshot is damaged.
 pub fn copy_world(
     from: &WorldStore,
     path: &Path,
-    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<Progress, UpkeepError> {
-    let new = NewWorld::begin(path)?;
-    let copied = copy_store(&*from.store, &new.create()?, progress)?;
+    let new = NewWorld::begin(path, &mut wait(&mut progress))?;
+    let mut damage = None;
+    let mut note = |found| _ = damage.get_or_insert(found);
+    let snapshots = snapshot_check::check_world(from, &mut progress, &mut note)?.ok_or(UpkeepError::Cancelled)?;
+    if let Some(damage) = damage {
+        return Err(snapshot_check::error_of(damage).into());
+    }
+    let copied = copy_store(&*from.store, &new.create()?, |rest| progress(&snapshots.and(rest)))?;
     new.copy_snapshots(from.snapshot_folder())?;
     new.finish()?;
     Ok(copied)
@@ -42,19 +51,29 @@ pub fn copy_world(
 pub fn salvage_world(
     damaged: &Path,
     path: &Path,
-    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<VerifyReport, UpkeepError> {
-    let (folder, marker) = WorldFolder::open_to_salvage(damaged)?;
-    let new = NewWorld::begin(path)?;
+    let mut opening = wait(&mut progress);
+    let (folder, marker) = opening.retry(WorldOpenError::is_in_use, || WorldFolder::open_to_salvage(damaged))?;
+    let new = NewWorld::begin(path, &mut opening)?;
+    drop(opening);
     let mut lost = Listed::default();
     let database = open_database(&folder.database(), &new.folder.remains(), &mut lost)?;
     let from = WorldStore::look_at(database)?;
-    let mut report = salvage_rest(&from, &new.create()?, lost, progress)?;
+    let mut report = salvage_rest(&from, &new.create()?, lost, &mut progress)?;
     if let Some(WorldOpenError::MarkerDamaged { path, reason }) = marker {
         report.damage.add(Damage::File { path, reason });
     }
     drop(from);
     let snapshots = folder.snapshots();
+    let VerifyReport { read, damage, .. } = &mut report;
+    let mut tell = |bytes| {
+        read.bytes += bytes;
+        progress(read)
+    };
+    if snapshot_check::check(&snapshots, &mut tell, &mut |found| damage.add(found)).is_break() {
+        return Err(UpkeepError::Cancelled);
+    }
     if let Err(error) = new.copy_snapshots(Some(snapshots.clone())) {
         report.damage.add(Damage::File { path: snapshots, reason: format!("not all of it was copied: {error}") });
     }
@@ -65,7 +84,13 @@ pub fn salvage_world(
 /// Opens the database in a folder, or the remains of it.
 fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Result<Arc<dyn KeyValueStore>, StoreError> {
     let error = match RocksStore::open_to_read(path) {
-        Ok(store) => return Ok(Arc::new(store)),
+        Ok(store) => match store.lost_writes() {
+            None => return Ok(Arc::new(store)),
+            // Behind a gap there may be more.
+            Some(LostWrites { path, reason, .. }) => {
+                StoreError::DamagedFile { path: path.clone(), reason: reason.clone() }
+            }
+        },
         Err(error) => error,
     };
     let (first, reason) = match error {
@@ -87,7 +112,7 @@ fn open_database(path: &Path, scratch: &Path, lost: &mut Listed<Damage>) -> Resu
 /// The same as those of [`RocksStore::restore`], [`UpkeepError::Cancelled`], and if the folder is not empty or the
 /// backup holds no world that this version of the crate can open. Nothing is left in the folder then.
 pub fn restore_world(backups: &Path, number: Option<u32>, path: &Path, stop: &Stop) -> Result<Backup, UpkeepError> {
-    let new = NewWorld::begin(path)?;
+    let new = NewWorld::begin(path, &mut wait(&mut |_| stop.go_on()))?;
     let restored = RocksStore::restore(backups, number, &new.database)?;
     end_if_stopped(stop)?;
     let store = Arc::new(RocksStore::open_to_read(&new.database)?);
@@ -108,19 +133,28 @@ pub fn import_world(
     export: &Path,
     path: &Path,
     options: &ImportOptions,
-    progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
 ) -> Result<ImportReport, UpkeepError> {
     // Checked first, so that no world is created for a useless file.
     check_export(export, options.leaves_damaged)?;
     let (made, is_new) = (missing_folders(path), !WorldFolder::holds_world(path));
-    let world = WorldStore::open(&StorageConfig::Path(path.to_path_buf())).map_err(UpkeepError::Open);
-    let imported = world.and_then(|world| world.import_dimension(export, options, progress));
+    let world = WorldStore::open_waiting(&StorageConfig::Path(path.to_path_buf()), &mut wait(&mut progress));
+    let world = world.inspect_err(|_| remove_empty(&made))?;
+    // Another process may have made the world while this one waited for it.
+    let is_new = is_new && world.session() == 1;
+    let imported = world.import_dimension(export, options, progress);
+    drop(world);
     if imported.is_err() && is_new {
         // Best effort: the error of the import matters more.
         let _ = WorldFolder::remove_world(path);
         remove_empty(&made);
     }
     imported
+}
+
+/// The wait of an opening that the work's progress may break.
+fn wait<'a>(progress: Tell<'a>) -> OpenWait<'a> {
+    OpenWait::new(OpenWait::LONGEST, |_| progress(&Progress::default()))
 }
 
 fn end_if_stopped(stop: &Stop) -> Result<(), UpkeepError> {
@@ -138,13 +172,13 @@ struct NewWorld {
 }
 
 impl NewWorld {
-    fn begin(path: &Path) -> Result<Self, WorldOpenError> {
+    fn begin(path: &Path, wait: &mut OpenWait<'_>) -> Result<Self, WorldOpenError> {
         // Checked before the lock is taken, because `path` may be the source world, which is locked.
         if WorldFolder::holds_world(path) {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }
         let made = missing_folders(path);
-        let folder = WorldFolder::open_to_fill(path)?;
+        let folder = wait.retry(WorldOpenError::is_in_use, || WorldFolder::open_to_fill(path))?;
         if !folder.is_new() {
             return Err(WorldOpenError::Exists { path: path.to_path_buf() });
         }

@@ -1,6 +1,7 @@
 //! Deletion of everything outside a shape.
 
 use super::Listed;
+use crate::envelope::{self, Replaced};
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId, TILE_COLUMNS, TilePos};
 use crate::tiers::Moves;
 use crate::values::stored_graph::{self, Masks};
@@ -115,9 +116,10 @@ impl Tile<'_> {
             return Ok(0);
         }
         let world = self.world;
-        let _writing = world.lock_writes();
+        let _writing = world.lock_writes()?;
         let Some(masks) = world.stored_tile(self.dimension, self.pos)? else { return Ok(0) };
         let mut found = PruneReport { columns: self.unmark(masks), ..PruneReport::default() };
+        self.forget_histories()?;
         let mut moves = Moves::new(world);
         let is_outside = |column: ColumnPos| !self.keep.contains(column);
         for group in world.groups_over(self.dimension, self.pos, false)? {
@@ -153,8 +155,7 @@ impl Tile<'_> {
         let mut count = 0;
         for column in self.columns().filter(|column| !self.keep.contains(*column)) {
             count += u64::from(stored_graph::is_marked(&masks, column));
-            let (place, bit) = stored_graph::place_of(column);
-            masks[place] &= !(1 << bit);
+            stored_graph::set_mark(&mut masks, column, false);
         }
         let key = keys::tile_key(self.dimension, self.pos);
         match masks.iter().all(|mask| *mask == 0) {
@@ -163,6 +164,25 @@ impl Tile<'_> {
             false => {}
         }
         count
+    }
+
+    /// Forgets the histories of the columns. When they are generated again, they are new.
+    fn forget_histories(&mut self) -> Result<(), StoreError> {
+        let key = keys::history_key(self.dimension, self.pos);
+        let Some(stored) = self.world.store.get(Family::Meta, &key)? else { return Ok(()) };
+        let mut history = match self.world.tile_history(self.dimension, self.pos, &stored) {
+            // A damaged history says nothing.
+            Err(error) if error.is_damage() => return Ok(()),
+            history => history?,
+        };
+        self.columns().filter(|column| !self.keep.contains(*column)).for_each(|column| history.forget(column));
+        let payload = history.encode();
+        match Replaced::of(&stored).next_version(&payload, 0) {
+            Some(_) if history.is_empty() => self.writes.delete(Family::Meta, key),
+            Some(version) => self.writes.put(Family::Meta, key, envelope::sealed(version, &payload)),
+            None => {}
+        }
+        Ok(())
     }
 
     fn remove_block_ticks(&mut self) -> Result<u64, StoreError> {

@@ -9,7 +9,10 @@ use crate::values::stored_graph::{self, Masks};
 use crate::values::{record, registry_lists};
 use crate::walk::{Unreadable, walk};
 use crate::work::Progress;
-use crate::{ChunkGroup, Durability, Family, KeyValue, KeyValueStore, StoreError, Tier, WorldStore, WriteBatch, keys};
+use crate::{
+    ChunkGroup, Durability, Family, KeyValue, KeyValueStore, StoreError, Tier, TileHistory, WorldStore, WriteBatch,
+    envelope, keys,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
@@ -130,6 +133,10 @@ impl Salvage<'_> {
             None if family == Family::Meta => {
                 self.nameless.extend(keys::parse_dimension_key(key).map(str::to_owned));
                 self.without_graph.extend(keys::parse_tile_key(key).map(|(dimension, _)| dimension));
+                if keys::parse_history_key(key).is_some() {
+                    // Nothing is placed or generated a second time on the columns of a damaged history.
+                    writes.put(Family::Meta, key, envelope::sealed(0, &TileHistory::complete().encode()));
+                }
             }
             None => {}
         }

@@ -84,6 +84,9 @@ fn make_world() -> TestStore {
     }
     world.set_session_time(Duration::from_secs(90));
     batch.tiles = graph.into_iter().map(|(tile, masks)| ((OVERWORLD, tile), masks)).collect();
+    for column in columns().filter(|column| column.x % 2 == 0) {
+        batch.histories.entry((OVERWORLD, column.tile())).or_default().set_new(column, true);
+    }
     world.commit(&batch, Durability::Process).unwrap();
     let mut groups: Vec<_> = batch.chunks.keys().map(|(id, chunk)| ChunkGroup::of(*id, *chunk)).collect();
     groups.dedup();
@@ -149,7 +152,7 @@ fn each_kind_of_damage_is_found_and_named() {
     let first = |family| whole.contents().iter().find_map(place(family)).unwrap();
     let column = ColumnPos::new(-40, -40);
     let id = whole.contents().iter().find_map(place(Family::Entities)).unwrap();
-    let cases: [(Family, Vec<u8>, &str); 10] = [
+    let cases: [(Family, Vec<u8>, &str); 11] = [
         (Family::Chunks, first(Family::Chunks), "chunk [-"),
         (Family::WarmChunks, first(Family::WarmChunks), "chunk [-"),
         (Family::ColdChunks, first(Family::ColdChunks), "chunk [-"),
@@ -158,6 +161,7 @@ fn each_kind_of_damage_is_found_and_named() {
         (Family::Meta, keys::block_ticks_key(OVERWORLD, column.chunk(0)), "block ticks"),
         (Family::Meta, keys::summary_key(OVERWORLD, column), "summary"),
         (Family::Meta, keys::tile_key(OVERWORLD, TilePos::new(-2, -2)), "graph tile"),
+        (Family::Meta, keys::history_key(OVERWORLD, TilePos::new(-2, -2)), "the history of tile"),
         (Family::Meta, keys::dimension_key("overworld"), "\"overworld\""),
         (Family::Registry, b"entity_types".to_vec(), "entity_types"),
     ];
@@ -506,6 +510,9 @@ fn pruning_removes_everything_outside_the_shape_and_nothing_else() {
         let marked: u32 =
             world.stored_tiles(OVERWORLD).unwrap().iter().flat_map(|tile| tile.1).map(u16::count_ones).sum();
         assert_eq!(marked as usize, columns().filter(|column| keep.contains(*column)).count());
+        let new = world.histories(OVERWORLD).unwrap();
+        let is_new = |column: ColumnPos| new.iter().any(|(tile, it)| *tile == column.tile() && it.is_new(column));
+        assert!(columns().all(|column| is_new(column) == (column.x % 2 == 0 && keep.contains(column))), "{keep}");
         // No stale keys are left.
         let report = look_at(&store).verify(go_on).unwrap();
         assert_eq!((report.damage, report.stale), (Listed::default(), 0));

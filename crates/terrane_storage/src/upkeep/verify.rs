@@ -1,7 +1,7 @@
 //! Verification of a whole world.
 
-use super::Listed;
 use super::check::{self, Checker};
+use super::{Listed, snapshot_check};
 use crate::space::{ChunkPos, DimensionId};
 use crate::walk::walk;
 use crate::work::Progress;
@@ -102,13 +102,17 @@ pub struct VerifyReport {
 }
 
 impl WorldStore {
-    /// Reads and checks everything in the world as a game would. Nothing is changed.
+    /// Reads and checks everything in the world as a game would: the files of its snapshots, and then its database. Nothing is
+    /// changed.
     ///
     /// # Errors
     /// Errors of the store. Damage is not an error but is listed in the report.
-    pub fn verify(&self, progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
+    pub fn verify(&self, mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<VerifyReport, StoreError> {
         let mut report = VerifyReport::default();
+        let mut add = |damage| report.damage.add(damage);
+        let Some(snapshots) = snapshot_check::check_world(self, &mut progress, &mut add)? else { return Ok(report) };
         let mut checker = Checker::new(self)?;
+        let progress = |rest: &Progress| progress(&snapshots.and(rest));
         let (read, finished) = walk(&*self.store, check::ranges(), progress, |family, found| {
             match found {
                 Ok(page) => {
@@ -123,7 +127,7 @@ impl WorldStore {
             }
             Ok::<_, StoreError>(())
         })?;
-        (report.read, report.finished) = (read, finished);
+        (report.read, report.finished) = (snapshots.and(&read), finished);
         (report.stale, report.marked_lost) = (checker.stale, checker.marked_lost);
         if report.finished && self.store.get(Family::Meta, crate::keys::HEADER) == Ok(None) {
             let (family, what) = (Family::Meta, StoredItem::Header);

@@ -6,10 +6,16 @@ use crate::{Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, W
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
+/// A later clock, which a bad tick rate could lead to, is at the end of [`Duration`] or gets there. It starts again, like a damaged
+/// one: no other value depends on it.
+const LATEST: Duration = Duration::from_secs(u64::MAX / 2);
+
 impl WorldStore {
-    /// The last saved clock of a dimension; `None` if it was never saved.
+    /// The last saved clock of a dimension; `None` if it was never saved, or if it is close to the end of [`Duration`], where it could
+    /// not go on.
     pub fn clock(&self, dimension: DimensionId) -> Result<Option<Duration>, StoreError> {
-        self.time(keys::CLOCK, StoredItem::Clock(dimension), dimension)
+        let clock: Option<Duration> = self.time(keys::CLOCK, StoredItem::Clock(dimension), dimension)?;
+        Ok(clock.filter(|clock| *clock <= LATEST))
     }
 
     /// The last saved time of day of a dimension, in days; `None` if it was never saved.
@@ -32,7 +38,7 @@ impl WorldStore {
             let stored =
                 value.as_deref().map(|value| self.open_as(value, StoredItem::Clock(dimension), record::decode));
             match stored.transpose() {
-                Ok(Some(stored)) if stored >= clock => return Ok(stored),
+                Ok(Some(stored)) if (clock..=LATEST).contains(&stored) => return Ok(stored),
                 // A damaged clock starts again: no other value depends on it.
                 Err(error) if !error.is_damage() => return Err(error),
                 _ => {}
@@ -84,11 +90,18 @@ mod tests {
             let (mut batch, clock) = (SaveBatch::default(), Duration::from_secs(seconds));
             batch.clocks.insert(DIMENSION, clock);
             batch.days.insert(DIMENSION, days);
-            assert!(batch.is_empty(), "nothing is saved for it alone");
             store.world().commit(&batch, Durability::Process).unwrap();
             assert_eq!(read(), (Ok(Some(clock)), Ok(Some(days))));
         }
         assert_eq!(store.world().clock(DimensionId(4)), Ok(None));
+        let mut batch = SaveBatch::default();
+        batch.clocks.insert(DimensionId(5), Duration::MAX);
+        store.world().commit(&batch, Durability::Process).unwrap();
+        assert_eq!(store.world().clock(DimensionId(5)), Ok(None), "it could not go on");
+        for seconds in [5, 4] {
+            let agreed = store.world().agree_on_clock(DimensionId(5), Duration::from_secs(seconds), None);
+            assert_eq!(agreed, Ok(Duration::from_secs(5)));
+        }
         for kind in [keys::CLOCK, keys::DAYS] {
             store.tamper(Family::Meta, &keys::key_of_dimension(kind, DIMENSION), |value| {
                 *value.last_mut().unwrap() ^= 1

@@ -44,7 +44,7 @@ impl WorldStore {
     /// [`StoreError::NewTypes`] if other servers share the world and its lists are others: each server knows only the types from
     /// the time when it started.
     pub fn save_registry_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         loop {
             match self.try_to_save_lists(lists) {
                 // Another server joined or stored its lists at the same moment.

@@ -126,7 +126,7 @@ impl WorldStore {
     }
 
     fn replace_tiles(&self, dimension: DimensionId, tiles: BTreeMap<TilePos, Masks>) -> Result<u64, StoreError> {
-        let _writing = self.lock_writes();
+        let _writing = self.lock_writes()?;
         let mut writes = WriteBatch::default();
         self.scan_meta(keys::dimension_range(keys::TILE, dimension), |key, _| {
             writes.delete(Family::Meta, key.to_vec());
@@ -143,8 +143,12 @@ impl WorldStore {
 }
 
 pub(crate) fn mark_stored(masks: &mut Masks, column: ColumnPos) {
+    set_mark(masks, column, true);
+}
+
+pub(crate) fn set_mark(masks: &mut Masks, column: ColumnPos, is_marked: bool) {
     let (place, bit) = place_of(column);
-    masks[place] |= 1 << bit;
+    masks[place] = masks[place] & !(1 << bit) | u16::from(is_marked) << bit;
 }
 
 pub(crate) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
@@ -153,7 +157,7 @@ pub(crate) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
 }
 
 /// The index of a column's batch in the tile, and of the column's bit in the mask.
-pub(crate) fn place_of(column: ColumnPos) -> (usize, u32) {
+fn place_of(column: ColumnPos) -> (usize, u32) {
     (column.batch().in_tile(), column.in_batch())
 }
 

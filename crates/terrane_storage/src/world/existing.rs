@@ -2,7 +2,7 @@
 
 use super::WorldStore;
 use crate::values::header::{FORMAT, Header};
-use crate::{Family, KeyValueStore, StorageConfig, StoreError, WorldOpenError, keys, values::record};
+use crate::{Family, KeyValueStore, OpenWait, StorageConfig, StoreError, WorldOpenError, keys, values::record};
 #[cfg(feature = "rocksdb")]
 use crate::{RocksStore, folder::WorldFolder};
 use std::path::Path;
@@ -21,45 +21,60 @@ pub enum Access {
 }
 
 impl WorldStore {
-    /// Opens an existing world. The world stays open until the returned value is dropped.
+    /// Opens an existing world. The world stays open until the returned value is dropped. If something else has it open, this
+    /// [waits](OpenWait) for up to 5 s.
     ///
     /// # Errors
     /// [`WorldOpenError::NoWorld`] if it does not exist. It is not created.
     pub fn open_existing(config: &StorageConfig, access: Access) -> Result<Self, WorldOpenError> {
+        Self::open_existing_waiting(config, access, &mut OpenWait::default())
+    }
+
+    /// Like [`open_existing`](Self::open_existing), with a wait of the caller's own.
+    ///
+    /// # Errors
+    /// The same as those of [`open_existing`](Self::open_existing).
+    pub fn open_existing_waiting(
+        config: &StorageConfig,
+        access: Access,
+        wait: &mut OpenWait<'_>,
+    ) -> Result<Self, WorldOpenError> {
         match config {
             StorageConfig::Memory => Err(WorldOpenError::NoWorld { path: "in memory".into() }),
-            StorageConfig::Path(path) => Self::open_existing_path(path, access),
-            StorageConfig::Custom(store) => Self::begin(Arc::clone(store), access),
+            StorageConfig::Path(path) => Self::open_existing_path(path, access, wait),
+            StorageConfig::Custom(store) => Self::begin(Arc::clone(store), access, wait),
             StorageConfig::Shared { store, address } if access == Access::Write => {
                 Self::join(Arc::clone(store), address)
             }
-            StorageConfig::Shared { store, .. } => Self::begin(Arc::clone(store), access),
+            StorageConfig::Shared { store, .. } => Self::begin(Arc::clone(store), access, wait),
         }
     }
 
     #[cfg(feature = "rocksdb")]
-    fn open_existing_path(path: &Path, access: Access) -> Result<Self, WorldOpenError> {
-        let folder = match access {
-            Access::Read => WorldFolder::open_to_read(path)?,
-            Access::Maintain | Access::Write => WorldFolder::open_existing(path)?,
-        };
+    fn open_existing_path(path: &Path, access: Access, wait: &mut OpenWait<'_>) -> Result<Self, WorldOpenError> {
+        let folder = wait.retry(WorldOpenError::is_in_use, || match access {
+            Access::Read => WorldFolder::open_to_read(path),
+            Access::Maintain | Access::Write => WorldFolder::open_existing(path),
+        })?;
         let database = folder.database();
-        let store = match access {
-            Access::Read => RocksStore::open_to_read(&database),
-            Access::Maintain | Access::Write => RocksStore::open(&database, false),
-        };
-        let store = store.map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })?;
-        let mut world = Self::begin(Arc::new(store), access)?;
+        let store = wait.retry(WorldOpenError::is_in_use, || {
+            let store = match access {
+                Access::Read => RocksStore::open_to_read(&database),
+                Access::Maintain | Access::Write => RocksStore::open(&database, false),
+            };
+            store.map_err(|source| WorldOpenError::Database { path: path.to_path_buf(), source })
+        })?;
+        let mut world = Self::begin(Arc::new(store), access, wait)?;
         world.folder = Some(folder);
         Ok(world)
     }
 
     #[cfg(not(feature = "rocksdb"))]
-    fn open_existing_path(path: &Path, _access: Access) -> Result<Self, WorldOpenError> {
+    fn open_existing_path(path: &Path, _access: Access, _wait: &mut OpenWait<'_>) -> Result<Self, WorldOpenError> {
         Err(WorldOpenError::NoBackend { path: path.to_path_buf() })
     }
 
-    fn begin(store: Arc<dyn KeyValueStore>, access: Access) -> Result<Self, WorldOpenError> {
+    fn begin(store: Arc<dyn KeyValueStore>, access: Access, wait: &mut OpenWait<'_>) -> Result<Self, WorldOpenError> {
         let path = store.path().to_path_buf();
         let failed = |source| WorldOpenError::Database { path: path.clone(), source };
         let has_header = match store.get(Family::Meta, keys::HEADER) {
@@ -70,7 +85,7 @@ impl WorldStore {
             return Err(WorldOpenError::NoWorld { path });
         }
         match access {
-            Access::Write => Self::start_session(&path, store, false, None),
+            Access::Write => Self::start_session(&path, store, false, None, wait),
             Access::Read | Access::Maintain => Self::look_at(store),
         }
     }

@@ -20,7 +20,7 @@ const CROSS: ShapeBox = ShapeBox::new([2, 0, 2], [14, 16, 14]);
 ///
 /// | question | answer |
 /// |---|---|
-/// | what does a ray hit, and, if the type is [solid](super::BlockType::is_solid), a body? | [`boxes`](Self::boxes) |
+/// | what does a ray hit, and, if the type is [solid](super::BlockType::is_solid), a body? | [`boxes`](Self::boxes), to bodies [as tall as the type says](super::BlockType::with_collision_height) |
 /// | which faces hide the neighbor and stop light? | [`closed_faces`](Self::closed_faces), unless the type is transparent |
 /// | which neighbors do a pane's arms reach for? | [`joins`](Self::joins) |
 ///
@@ -195,7 +195,7 @@ impl BlockShape {
 
     /// The boxes that a ray hits, with arms to these sides. A cross has one box around it, and a liquid has one up to its
     /// level. Bodies collide with the same boxes if the type is [solid](super::BlockType::is_solid), which plants and
-    /// liquids never are.
+    /// liquids never are. To bodies, they may [be taller](super::BlockType::with_collision_height).
     pub fn boxes(&self, joins: FaceSet) -> impl Iterator<Item = ShapeBox> {
         let (single, boxes, arm): (_, &[ShapeBox], &[ShapeBox]) = match self {
             Self::Empty => (None, &[], &[]),

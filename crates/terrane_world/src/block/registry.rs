@@ -390,6 +390,10 @@ impl BlockRegistry {
         if attenuation > BlockType::MAX_LIGHT {
             return Err(BlockRegistryError::InvalidAttenuation { name: block.name.into(), attenuation });
         }
+        let height = block.collision_height;
+        if height > BlockType::MAX_COLLISION_HEIGHT {
+            return Err(BlockRegistryError::InvalidCollisionHeight { name: block.name.into(), height });
+        }
         let invalid = |tag: &&Cow<'static, str>| check_base(tag).is_err();
         match block.tags.iter().find(invalid) {
             Some(tag) => Err(BlockRegistryError::InvalidTag { name: block.name.into(), tag: tag.to_string() }),

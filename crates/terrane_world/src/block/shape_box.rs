@@ -50,6 +50,12 @@ impl ShapeBox {
         }
     }
 
+    /// The box as bodies see it, if they collide with it up to this height.
+    pub(crate) fn raised(mut self, collision_height: u8) -> Self {
+        self.max[1] = self.max[1].max(collision_height);
+        self
+    }
+
     pub(super) fn touches(self, face: Face) -> bool {
         let axis = face.axis();
         if face.is_positive() { self.max[axis] == EDGE } else { self.min[axis] == 0 }

@@ -11,3 +11,6 @@ pub const FALLS: &str = "terrane:falls";
 pub const CLIMBABLE: &str = "terrane:climbable";
 /// Liquids and falling blocks take the place of the block, such as a flower.
 pub const WASHED_AWAY: &str = "terrane:washed_away";
+/// Liquids flow into the place of the block and share it, such as that of a fence. They pass through the faces that its shape does
+/// not close.
+pub const POROUS: &str = "terrane:porous";

@@ -5,11 +5,11 @@
 //! stops a body that stands, it tries the same way one step higher. Between a body and what it touches stays a [gap](GAP), so that
 //! no rounding, not even to `f32`, brings the body into a block.
 
-use super::table::Kind;
+use super::table::{Kind, Liquid};
 use super::{Body, BodyTable, Contact, finite};
 use crate::block::{BlockId, ShapeBox};
 use crate::chunk::Chunk;
-use crate::space::{BlockPos, ChunkPos};
+use crate::space::{BlockPos, ChunkPos, Face};
 
 /// The gap between a body and what it touches.
 pub(super) const GAP: f64 = 1.0 / 8192.0;
@@ -57,6 +57,8 @@ pub struct BodyMover<'a> {
     chunk: &'a dyn Fn(ChunkPos) -> Option<Option<&'a Chunk>>,
     /// The chunk that was read last.
     last: Option<(ChunkPos, Option<Option<&'a Chunk>>)>,
+    /// All is solid below this height.
+    floor: i64,
     obstacles: Vec<Obstacle>,
 }
 
@@ -72,6 +74,8 @@ struct Bounds {
 struct Obstacle {
     bounds: Bounds,
     stop: Stop,
+    /// The same for all boxes of a block: the place of its first one.
+    block: u32,
 }
 
 /// The result of a slide.
@@ -117,7 +121,12 @@ impl<'a> BodyMover<'a> {
     /// A mover among these chunks. `chunk` returns `None` for a chunk that is not loaded, which stops bodies, and `Some(None)` for a
     /// chunk of air.
     pub fn new(table: &'a BodyTable, chunk: &'a dyn Fn(ChunkPos) -> Option<Option<&'a Chunk>>) -> Self {
-        Self { table, chunk, last: None, obstacles: Vec::new() }
+        Self { table, chunk, last: None, floor: i64::MIN, obstacles: Vec::new() }
+    }
+
+    /// The same mover, for which all is solid below this height, whether it is loaded or not: the floor of a dimension.
+    pub fn with_floor(self, floor: i64) -> Self {
+        Self { floor, ..self }
     }
 
     /// Moves a body along a way, and updates its contact. Returns what stopped it, by axis.
@@ -189,25 +198,38 @@ impl<'a> BodyMover<'a> {
         slide
     }
 
-    /// Moves along the axes. If a wall is in the way, moves one step higher if that leads farther.
+    /// Moves along the axes. If a wall is in the way, moves one step higher if that leads farther: onto the lowest of the tops with which it
+    /// gets farthest, since the room above may be as low as the body.
     fn slide_or_step(&self, bounds: Bounds, way: [f64; 3], step: f64) -> Slide {
         let plain = self.slide_at(bounds, way, way[1]);
         let is_walled = |slide: &Slide| slide.stops[0].is_some() || slide.stops[2].is_some();
         if step <= 0.0 || !is_walled(&plain) {
             return plain;
         }
-        let (up, _) = self.clip(&bounds, 1, step);
-        let higher = self.slide_at(bounds.shifted(1, up), way, 0.0);
-        let (down, stop) = self.clip(&higher.bounds, 1, way[1] - up);
         let gone = |slide: &Slide| {
             let along = |axis: usize| slide.bounds.min[axis] - bounds.min[axis];
             along(0) * along(0) + along(2) * along(2)
         };
-        if gone(&higher) <= gone(&plain) + DEPTH * DEPTH {
-            return plain;
+        let (mut best, mut up) = (plain, 0.0);
+        while let Some(next) = self.next_top(&bounds, up).filter(|next| *next <= step + DEPTH) {
+            up = next;
+            if self.clip(&bounds, 1, up).1.is_some() {
+                break;
+            }
+            let higher = self.slide_at(bounds.shifted(1, up), way, 0.0);
+            if gone(&higher) > gone(&best) + DEPTH * DEPTH {
+                let (down, stop) = self.clip(&higher.bounds, 1, way[1] - up);
+                let [x, _, z] = higher.stops;
+                best = Slide { bounds: higher.bounds.shifted(1, down), stops: [x, stop, z] };
+            }
         }
-        let [x, _, z] = higher.stops;
-        Slide { bounds: higher.bounds.shifted(1, down), stops: [x, stop, z] }
+        best
+    }
+
+    /// How far up a box must move to be on the next top of an obstacle above a height.
+    fn next_top(&self, bounds: &Bounds, above: f64) -> Option<f64> {
+        let tops = self.obstacles.iter().map(|it| it.bounds.max[1] + GAP - bounds.min[1]);
+        tops.filter(|up| *up > above + DEPTH).min_by(f64::total_cmp)
     }
 
     /// Moves along the axes, one after the other.
@@ -231,7 +253,7 @@ impl<'a> BodyMover<'a> {
         }
         let (one, other) = ((axis + 1) % 3, (axis + 2) % 3);
         let (mut clipped, mut stop) = (along, None);
-        for Obstacle { bounds: at, stop: by } in &self.obstacles {
+        for Obstacle { bounds: at, stop: by, .. } in &self.obstacles {
             let is_beside = |axis: usize| bounds.min[axis] >= at.max[axis] || bounds.max[axis] <= at.min[axis];
             if is_beside(one) || is_beside(other) {
                 continue;
@@ -271,7 +293,8 @@ impl<'a> BodyMover<'a> {
         self.obstacles.iter().any(|it| it.bounds.overlaps(bounds, DEPTH))
     }
 
-    /// Moves a body that is in blocks to the nearest free place along an axis. Returns `false` if there is none near it.
+    /// Moves a body that is in blocks out of these, to the nearest free place along an axis. Other blocks stop it: a block that appears in
+    /// a body pushes it through no wall. Returns `false` if there is no such place near it.
     fn push_out(&mut self, body: &mut Body) -> bool {
         let bounds = Bounds::of(body);
         self.gather(body.block, bounds.grown(MAX_PUSH + GAP));
@@ -285,14 +308,12 @@ impl<'a> BodyMover<'a> {
         nearest.is_some()
     }
 
-    /// The distance to the first free place in a direction.
+    /// The distance to the first free place in a direction, if the way there leads through no block but those that the body is in.
     fn exit(&self, bounds: Bounds, axis: usize, to: f64) -> Option<f64> {
         let mut distance = 0.0;
         loop {
             let moved = bounds.shifted(axis, to * distance);
-            let Some(taken) = self.obstacles.iter().find(|it| it.bounds.overlaps(&moved, DEPTH)) else {
-                return Some(distance);
-            };
+            let Some(taken) = self.obstacles.iter().find(|it| it.bounds.overlaps(&moved, DEPTH)) else { break };
             let at = &taken.bounds;
             let further = if to > 0.0 { at.max[axis] - moved.min[axis] } else { moved.max[axis] - at.min[axis] };
             distance += further + GAP;
@@ -300,30 +321,66 @@ impl<'a> BodyMover<'a> {
                 return None;
             }
         }
+        let mut way = [0.0; 3];
+        way[axis] = to * distance;
+        let swept = bounds.extended(way);
+        let is_entered =
+            |block: u32| self.obstacles.iter().any(|it| it.block == block && it.bounds.overlaps(&bounds, DEPTH));
+        let mut on_way = self.obstacles.iter().filter(|it| it.bounds.overlaps(&swept, DEPTH));
+        on_way.all(|it| is_entered(it.block)).then_some(distance)
     }
 
     /// The liquids and ladders at a body.
     fn medium(&mut self, body: &Body) -> Contact {
-        let height = Bounds::of(body).max[1] - body.offset[1];
+        let [_, low, _] = body.offset;
+        let height = Bounds::of(body).max[1] - low;
         let mut contact = Contact::default();
         let mut surface = 0.0;
-        let cells = (body.offset[1] + height).ceil().max(1.0) as i64;
+        let cells = (low + height).ceil().max(1.0) as i64;
         for up in 0..cells {
             let Some(cell) = body.block.checked_offset([0, up, 0]) else { break };
-            let mut level = 0;
-            self.each_layer(cell, |mover, block| {
-                if let Kind::Liquid(found) = mover.table.kind(block) {
-                    level = level.max(found);
-                }
-                contact.climbable |= up == 0 && mover.table.is_climbable(block);
-            });
-            if level == 0 {
-                break;
+            if up == 0 {
+                self.each_layer(cell, |mover, block| contact.climbable |= mover.table.is_climbable(block));
             }
-            surface = up as f64 + f64::from(level) / 8.0;
+            let Some(liquid) = self.liquid(cell) else { break };
+            let below = f64::max(surface, low);
+            surface = up as f64 + f64::from(liquid.level) / 8.0;
+            let share = ((surface.min(low + height) - below) / height).max(0.0);
+            if share > 0.0 {
+                let current = self.current(cell, liquid);
+                contact.drift = [0, 1, 2].map(|axis| contact.drift[axis] + share * current[axis]);
+            }
         }
-        contact.submerged = ((surface - body.offset[1]) / height).clamp(0.0, 1.0);
+        contact.submerged = ((surface - low) / height).clamp(0.0, 1.0);
         contact
+    }
+
+    /// The highest liquid in a cell.
+    fn liquid(&mut self, cell: BlockPos) -> Option<Liquid> {
+        let mut highest = None;
+        self.each_layer(cell, |mover, block| {
+            if let Kind::Liquid(found) = mover.table.kind(block)
+                && highest.is_none_or(|known: Liquid| known.level < found.level)
+            {
+                highest = Some(found);
+            }
+        });
+        highest
+    }
+
+    /// The velocity of the liquid in a cell. It flows to the sides where it is lower, and down into liquid that falls.
+    fn current(&mut self, cell: BlockPos, Liquid { level, current, .. }: Liquid) -> [f64; 3] {
+        let mut beyond = |face: Face| cell.checked_offset(face.normal()).and_then(|cell| self.liquid(cell));
+        let falls = beyond(Face::Bottom).is_some_and(|below| below.falls);
+        // How much lower it is a block further along each axis, in eighths of a block.
+        let mut slope = [0, if falls { -8 } else { 0 }, 0];
+        for side in Face::SIDES {
+            let fall = beyond(side).map_or(0, |beside| i32::from(level) - i32::from(beside.level));
+            slope[side.axis()] += if side.is_positive() { fall } else { -fall };
+        }
+        let steep = f64::from(slope.iter().map(|along| along * along).sum::<i32>()).sqrt();
+        let speed = f64::from(current) / 16.0;
+        slope.map(|along| if along == 0 { 0.0 } else { speed * f64::from(along) / steep })
     }
 
     /// Gathers the obstacles in a space.
@@ -332,6 +389,9 @@ impl<'a> BodyMover<'a> {
         let cells = |axis: usize| space.min[axis].floor() as i64..=space.max[axis].floor() as i64;
         for x in cells(0) {
             for z in cells(2) {
+                if self.table.has_tall {
+                    self.gather_tall(origin, [x, cells(1).start() - 1, z], &space);
+                }
                 for y in cells(1) {
                     self.gather_cell(origin, [x, y, z], &space);
                 }
@@ -342,11 +402,14 @@ impl<'a> BodyMover<'a> {
     #[inline]
     fn gather_cell(&mut self, origin: BlockPos, cell: [i64; 3], space: &Bounds) {
         let at = cell.map(|at| at as f64);
-        let whole = |stop: Stop| Obstacle { bounds: Bounds { min: at, max: at.map(|at| at + 1.0) }, stop };
         // Beyond the ends of `i64` no ground can be loaded.
         let block = origin.checked_offset(cell);
+        if block.is_some_and(|block| block.y < self.floor) {
+            self.push_whole(at, Stop::Ground);
+            return;
+        }
         let Some(chunk) = block.and_then(|block| self.chunk_at(block.chunk())) else {
-            self.obstacles.push(whole(Stop::Unloaded));
+            self.push_whole(at, Stop::Unloaded);
             return;
         };
         let (Some(block), Some(chunk)) = (block, chunk) else { return };
@@ -359,15 +422,28 @@ impl<'a> BodyMover<'a> {
         }
     }
 
+    /// Gathers the obstacles that reach into a space from a cell below it. No obstacle reaches farther.
+    fn gather_tall(&mut self, origin: BlockPos, cell: [i64; 3], space: &Bounds) {
+        let Some(pos) = origin.checked_offset(cell) else { return };
+        let Some(Some(chunk)) = self.chunk_at(pos.chunk()) else { return };
+        let (place, at) = (pos.in_chunk(), cell.map(|at| at as f64));
+        let mut gather = |block| {
+            if self.table.is_tall(block) {
+                self.gather_block(pos, block, at, space);
+            }
+        };
+        gather(chunk.block(place));
+        if chunk.has_layers() {
+            (1..=u8::MAX).map_while(|layer| chunk.block_at(place, layer)).for_each(gather);
+        }
+    }
+
     #[inline]
     fn gather_block(&mut self, pos: BlockPos, block: BlockId, at: [f64; 3], space: &Bounds) {
         let table = self.table;
-        let stop = Stop::Ground;
         match table.kind(block) {
             Kind::Free | Kind::Liquid(_) => {}
-            Kind::Cube => {
-                self.obstacles.push(Obstacle { bounds: Bounds { min: at, max: at.map(|at| at + 1.0) }, stop });
-            }
+            Kind::Cube => self.push_whole(at, Stop::Ground),
             Kind::Shape => {
                 let shape = table.shape(block);
                 let joins = shape.joined_sides(|side| {
@@ -379,10 +455,19 @@ impl<'a> BodyMover<'a> {
                     min: [0, 1, 2].map(|axis| at[axis] + f64::from(min[axis]) / 16.0),
                     max: [0, 1, 2].map(|axis| at[axis] + f64::from(max[axis]) / 16.0),
                 };
-                let boxes = shape.boxes(joins).map(bounds).filter(|part| part.overlaps(space, 0.0));
-                self.obstacles.extend(boxes.map(|bounds| Obstacle { bounds, stop }));
+                let height = table.height(block);
+                let boxes = shape.boxes(joins).map(|part| bounds(part.raised(height)));
+                let boxes = boxes.filter(|part| part.overlaps(space, 0.0));
+                let block = self.obstacles.len() as u32;
+                self.obstacles.extend(boxes.map(|bounds| Obstacle { bounds, stop: Stop::Ground, block }));
             }
         }
+    }
+
+    #[inline]
+    fn push_whole(&mut self, at: [f64; 3], stop: Stop) {
+        let (bounds, block) = (Bounds { min: at, max: at.map(|at| at + 1.0) }, self.obstacles.len() as u32);
+        self.obstacles.push(Obstacle { bounds, stop, block });
     }
 
     fn each_layer(&mut self, pos: BlockPos, mut visit: impl FnMut(&Self, BlockId)) {

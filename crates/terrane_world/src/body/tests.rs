@@ -7,6 +7,7 @@ use super::*;
 use crate::block::tags::CLIMBABLE;
 use crate::block::{BlockId, BlockRegistry, BlockShape, BlockType, ShapeBox};
 use crate::chunk::Chunk;
+use crate::liquid::liquid_states;
 use crate::space::{ChunkPos, Face};
 use rustc_hash::FxHashMap;
 
@@ -14,6 +15,7 @@ const TICK: f64 = 0.05;
 const GRAVITY: f64 = 32.0;
 
 /// Chunks of blocks around a position far from the origin, or near it.
+#[derive(Clone)]
 struct World {
     types: BlockRegistry,
     table: BodyTable,
@@ -22,10 +24,27 @@ struct World {
 }
 
 impl World {
-    const NAMES: [&str; 9] = ["stone", "slab", "top_slab", "stairs", "fence", "sheet", "water", "ladder", "grass"];
+    const NAMES: [&str; 11] = [
+        "stone",
+        "slab",
+        "top_slab",
+        "stairs",
+        "fence",
+        "sheet",
+        "tall_fence",
+        "tall_stone",
+        "water",
+        "ladder",
+        "grass",
+    ];
 
     /// A world of air, loaded 32 blocks around the origin.
     fn new(origin: BlockPos) -> Self {
+        Self::with_shapes(origin, [])
+    }
+
+    /// A world of air with more types of blocks.
+    fn with_shapes(origin: BlockPos, more: impl IntoIterator<Item = (String, BlockShape)>) -> Self {
         let mut types = BlockRegistry::new();
         let sheet = BlockShape::from_boxes([ShapeBox::new([0, 0, 7], [16, 16, 8])]).unwrap();
         let shapes = [
@@ -35,13 +54,24 @@ impl World {
             BlockShape::stairs(),
             BlockShape::fence(),
             sheet,
+            BlockShape::fence(),
+            BlockShape::Cube,
             BlockShape::liquid(8).unwrap(),
             BlockShape::from_boxes([ShapeBox::new([0, 0, 0], [16, 16, 1])]).unwrap(),
             BlockShape::Cross,
         ];
         for (name, shape) in Self::NAMES.iter().zip(shapes) {
             let block = BlockType::new(format!("game:{name}")).with_shape(shape);
-            types.register(if *name == "ladder" { block.with_tag(CLIMBABLE) } else { block }).unwrap();
+            let block = match *name {
+                "ladder" => block.with_tag(CLIMBABLE),
+                "tall_fence" => block.with_collision_height(24),
+                "tall_stone" => block.with_collision_height(32),
+                _ => block,
+            };
+            types.register(block).unwrap();
+        }
+        for (name, shape) in more {
+            types.register(BlockType::new(format!("game:{name}")).with_shape(shape)).unwrap();
         }
         let around = || -2..2_i64;
         let chunks = around().flat_map(|x| around().flat_map(move |y| around().map(move |z| [x, y, z])));
@@ -66,6 +96,14 @@ impl World {
     fn set(&mut self, place: [i64; 3], name: &str) {
         let (pos, block) = (self.at(place), if name == "air" { BlockId::AIR } else { self.id(name) });
         self.chunks.get_mut(&pos.chunk()).unwrap().set_block(pos.in_chunk(), block);
+    }
+
+    /// Adds a block in the next layer of a cell.
+    fn add(&mut self, place: [i64; 3], block: BlockId) {
+        let pos = self.at(place);
+        let chunk = self.chunks.get_mut(&pos.chunk()).unwrap();
+        let layer = if chunk.block(pos.in_chunk()) == BlockId::AIR { 0 } else { chunk.layer_count(pos.in_chunk()) };
+        chunk.set_block_at(pos.in_chunk(), layer as u8, block).unwrap();
     }
 
     fn fill(&mut self, [x, y, z]: [std::ops::RangeInclusive<i64>; 3], name: &str) {
@@ -129,22 +167,22 @@ impl World {
                 let chunk = self.chunks.get(&pos.chunk());
                 self.types.block(chunk.map_or(BlockId::AIR, |chunk| chunk.block(pos.in_chunk())))
             };
-            let block = block_at(pos);
-            if !block.is_solid() {
-                continue;
-            }
-            let joins = Face::SIDES.into_iter().filter(|side| {
-                let [x, y, z] = side.normal();
-                block.shape().joins(block_at(pos.offset(x, y, z)).shape(), *side)
-            });
-            for part in block.shape().boxes(joins.collect()) {
-                let cell = [x, y, z];
-                let inside = (0..3).map(|axis| {
-                    let low = cell[axis] as f64 + f64::from(part.min[axis]) / 16.0;
-                    let high = cell[axis] as f64 + f64::from(part.max[axis]) / 16.0;
-                    max[axis].min(high) - min[axis].max(low)
+            let chunk = self.chunks.get(&pos.chunk());
+            let layers = (0..=u8::MAX).map_while(|layer| chunk?.block_at(pos.in_chunk(), layer));
+            for block in layers.map(|block| self.types.block(block)).filter(|block| block.is_solid()) {
+                let joins = Face::SIDES.into_iter().filter(|side| {
+                    let [x, y, z] = side.normal();
+                    block.shape().joins(block_at(pos.offset(x, y, z)).shape(), *side)
                 });
-                deepest = deepest.max(inside.fold(f64::INFINITY, f64::min));
+                for part in block.shape().boxes(joins.collect()).map(|part| part.raised(block.collision_height())) {
+                    let cell = [x, y, z];
+                    let inside = (0..3).map(|axis| {
+                        let low = cell[axis] as f64 + f64::from(part.min[axis]) / 16.0;
+                        let high = cell[axis] as f64 + f64::from(part.max[axis]) / 16.0;
+                        max[axis].min(high) - min[axis].max(low)
+                    });
+                    deepest = deepest.max(inside.fold(f64::INFINITY, f64::min));
+                }
             }
         }
         deepest
@@ -207,6 +245,20 @@ fn a_body_steps_up_slabs_and_stairs_but_not_a_block() {
     assert!(is_near(world.place(&body)[1], 1.0), "{body:?}");
 }
 
+/// The body is lifted only as far as needed: with its whole step, it would hit its head.
+#[test]
+fn a_body_steps_up_into_a_room_that_is_hardly_higher_than_itself() {
+    let mut world = World::with_floor();
+    for x in 2..5 {
+        world.set([x, 0, 0], "slab");
+        world.set([x, 2, 0], "stone");
+    }
+    let mut body = Body { height: 1.45, ..world.player([0, 0, 0]) };
+    world.walk(&mut body, [4.0, 0.0], 12, false);
+    let [x, y, _] = world.place(&body);
+    assert!(x > 2.5 && is_near(y, 0.5) && body.contact.ground, "{body:?}");
+}
+
 #[test]
 fn a_body_does_not_step_up_where_its_head_has_no_room_or_in_the_air() {
     let mut world = World::with_floor();
@@ -222,6 +274,38 @@ fn a_body_does_not_step_up_where_its_head_has_no_room_or_in_the_air() {
         world.walk(&mut body, [4.0, 0.0], 1, false);
         assert!(world.place(&body)[1] < 0.3 || stood && is_near(world.place(&body)[1], height), "{body:?}");
         assert_eq!(body.contact.wall, !stood, "{body:?}");
+    }
+}
+
+/// Promise, bodies: A body does not get over a fence with a collision height of one and a half blocks, also at the border of a chunk.
+#[test]
+fn a_body_does_not_jump_over_a_fence_that_is_taller_than_its_block() {
+    for (name, is_over) in [("fence", true), ("tall_fence", false), ("tall_stone", false)] {
+        for y in [0, 15] {
+            let mut world = World::new(BlockPos::new(0, 0, 0));
+            world.fill([-9..=9, y - 1..=y - 1, -9..=9], "stone");
+            world.fill([2..=2, y..=y, -9..=9], name);
+            let mut body = world.player([0, y, 0]);
+            for _ in 0..10 {
+                body.velocity[1] =
+                    if body.contact.ground { (2.0 * GRAVITY * 1.25_f64).sqrt() } else { body.velocity[1] };
+                let ticks = if world.place(&body)[0] > 2.5 { 0 } else { 10 };
+                world.walk(&mut body, [4.0, 0.0], ticks, false);
+            }
+            let [x, height, _] = world.place(&body);
+            assert_eq!(x > 2.5, is_over, "{name}: {body:?}");
+            assert!(is_over || body.contact.wall && is_near(x, if name == "tall_fence" { 2.075 } else { 1.7 }));
+            assert!(height >= y as f64, "{body:?}");
+            // It stands on the whole height.
+            let mut body = world.player([2, y + 4, 0]);
+            world.fall(&mut body, 100);
+            let stands = match name {
+                "fence" => 1.0,
+                "tall_fence" => 1.5,
+                _ => 2.0,
+            };
+            assert!(body.contact.ground && is_near(world.place(&body)[1] - y as f64, stands), "{name}: {body:?}");
+        }
     }
 }
 
@@ -285,6 +369,33 @@ fn a_body_is_pushed_out_of_ground_that_appears() {
     }
 }
 
+/// Promise, bodies: A block that a prisoner places in himself pushes him through no wall.
+#[test]
+fn a_block_that_appears_pushes_nobody_through_a_wall() {
+    // Doors around one block, and a low roof.
+    let door = |sheet: ShapeBox| BlockShape::from_boxes([sheet]).unwrap();
+    let doors = [
+        ("south", [0, 0, 1], ShapeBox::new([0, 0, 0], [16, 16, 2])),
+        ("north", [0, 0, -1], ShapeBox::new([0, 0, 14], [16, 16, 16])),
+        ("east", [1, 0, 0], ShapeBox::new([0, 0, 0], [2, 16, 16])),
+        ("west", [-1, 0, 0], ShapeBox::new([14, 0, 0], [16, 16, 16])),
+    ];
+    let shapes = doors.map(|(name, _, sheet)| (name.to_owned(), door(sheet)));
+    let mut world = World::with_shapes(BlockPos::new(0, 0, 0), shapes);
+    world.fill([-5..=5, -1..=-1, -5..=5], "stone");
+    world.fill([-1..=1, 2..=2, -1..=1], "slab");
+    for (name, [x, _, z], _) in doors {
+        world.fill([x..=x, 0..=1, z..=z], name);
+    }
+    world.set([0, 0, 0], "stone");
+    let mut prisoner = world.player([0, 0, 0]);
+    world.fall(&mut prisoner, 5);
+    assert!(prisoner.contact.is_stuck && world.place(&prisoner) == [0.5, 0.0, 0.5], "{prisoner:?}");
+    world.fill([1..=1, 0..=1, 0..=0], "air");
+    world.fall(&mut prisoner, 5);
+    assert!(!prisoner.contact.is_stuck && is_near(world.place(&prisoner)[0], 1.3), "{prisoner:?}");
+}
+
 #[test]
 fn a_body_in_solid_ground_stays_where_it_is() {
     let mut world = World::with_floor();
@@ -311,6 +422,93 @@ fn a_body_floats_in_water() {
     let place = world.place(&body);
     assert!((0.85..1.0).contains(&body.contact.submerged) && !body.contact.ground, "{body:?}");
     assert!((4.0..4.6).contains(&place[1]) && body.velocity[2].abs() < 0.01, "it floats at the surface: {place:?}");
+}
+
+/// A stream from a spring at x = 0 to the east, between walls, which falls down at x = 5 and flows on below.
+fn stream(current: u8) -> World {
+    let mut world = World::new(BlockPos::new(0, 0, 0));
+    let water = BlockType::new("game:stream").with_current(current);
+    world.types.register_states(liquid_states(water)).unwrap();
+    world.table = BodyTable::new(&world.types);
+    world.fill([-3..=12, -6..=4, -3..=3], "stone");
+    world.fill([0..=4, 0..=3, 0..=0], "air");
+    world.fill([5..=5, -4..=3, 0..=0], "air");
+    world.fill([6..=9, -4..=-3, 0..=0], "air");
+    for x in 0..=5_i64 {
+        world.set([x, 0, 0], &format!("stream[level={}]", 8 - x));
+    }
+    world.fill([5..=5, -4..=-1, 0..=0], "stream[level=falling]");
+    for x in 6..=9_i64 {
+        world.set([x, -4, 0], &format!("stream[level={}]", 13 - x));
+    }
+    world
+}
+
+/// Promise, bodies: Flowing water carries bodies along and down, as fast as its type says; still water does not.
+#[test]
+fn flowing_water_carries_bodies_along_and_still_water_does_not() {
+    for current in [24, 48, 0] {
+        let world = stream(current);
+        let mut item = Body::new(world.at([1, 1, 0]), 0.25, 0.25);
+        let mut fastest = 0.0_f64;
+        world.run(&mut item, 240, |body, mover| {
+            body.fall(mover, GRAVITY, TICK);
+            fastest = fastest.max(body.velocity[0]);
+        });
+        let [x, y, _] = world.place(&item);
+        let speed = f64::from(current) / 16.0;
+        assert!(fastest <= speed && fastest >= 0.8 * speed, "{current}: {fastest}");
+        assert_eq!(x > 6.0 && y < -3.0, current > 0, "down to the end: {item:?}");
+        // A sheep that stands in it, and one in a deep place, whose surface does not fall.
+        let mut sheep = Body::new(world.at([1, 0, 0]), 0.9, 1.3);
+        world.fall(&mut sheep, 20);
+        assert_eq!(world.place(&sheep)[0] > 1.8, current > 0, "{sheep:?}");
+        let mut pool = World::with_floor();
+        pool.fill([-9..=9, 0..=2, -9..=9], "water");
+        let mut still = pool.player([0, 0, 0]);
+        pool.fall(&mut still, 100);
+        let [x, _, z] = pool.place(&still);
+        assert_eq!((x, z, still.contact.drift), (0.5, 0.5, [0.0; 3]));
+    }
+}
+
+#[test]
+fn the_drift_is_the_current_times_the_share_of_the_body_in_it() {
+    let world = stream(32);
+    let drift = |place: [i64; 3], height: f64| {
+        let mut body = Body::new(world.at(place), 0.25, height);
+        world.run(&mut body, 1, |body, mover| body.advance(mover, [0.0; 3], TICK, false));
+        (body.contact.drift, body.contact.submerged)
+    };
+    assert_eq!(drift([2, 0, 0], 0.5), ([2.0, 0.0, 0.0], 1.0));
+    assert_eq!(drift([2, 0, 0], 1.5), ([1.0, 0.0, 0.0], 0.5));
+    assert_eq!(drift([5, -2, 0], 0.5), ([0.0, -2.0, 0.0], 1.0));
+    // It flows to the side at its foot, and down above it.
+    assert_eq!(drift([5, -4, 0], 0.5).0, [2.0, 0.0, 0.0]);
+    assert_eq!(drift([5, -4, 0], 2.0).0, [1.0, -1.0, 0.0]);
+    // Where it begins to fall, it flows down eight parts, and one to the side.
+    let [x, y, z] = drift([5, 0, 0], 0.25).0;
+    assert!((0.2..0.3).contains(&x) && (-2.0..-1.9).contains(&y) && z == 0.0, "{x} {y}");
+    assert_eq!(drift([5, 2, 0], 1.0), ([0.0; 3], 0.0));
+}
+
+/// Promise, bodies: On the floor of a dimension a body stands, wherever the ground is not loaded.
+#[test]
+fn a_body_stands_on_the_floor_of_its_dimension() {
+    let world = World::new(BlockPos::new(0, 0, 0));
+    let chunk = |pos: ChunkPos| world.chunks.get(&pos).filter(|_| pos.y >= -1).map(Some);
+    for floor in [-7, -16] {
+        let mut mover = BodyMover::new(&world.table, &chunk).with_floor(floor);
+        let mut body = Body { velocity: [0.0, -70.0, 0.0], ..world.player([3, 9, 3]) };
+        (0..40).for_each(|_| body.fall(&mut mover, GRAVITY, TICK));
+        assert!(
+            body.contact.ground && !body.contact.is_held && is_near(world.place(&body)[1], floor as f64),
+            "{body:?}"
+        );
+        let mut below = world.player([3, floor - 40, 3]);
+        below.fall(&mut mover, GRAVITY, TICK);
+        assert!(below.contact.is_stuck || below.contact.is_held);
+    }
 }
 
 #[test]

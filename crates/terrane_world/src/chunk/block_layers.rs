@@ -4,6 +4,7 @@ use super::extras::{Slot, Value};
 use super::{BlockValueError, Chunk, cell};
 use crate::block::{BlockId, BlockLayout};
 use crate::space::cell_position;
+use std::iter;
 
 /// Block layers: further blocks in the same cell, such as water in a fence. [`block`](Self::block) and
 /// [`set_block`](Self::set_block) use layer 0, which always exists and may be air.
@@ -40,6 +41,17 @@ impl Chunk {
             0 => Some(self.content.block(slot.cell.into())),
             _ => self.extras.as_ref()?.layer(slot),
         }
+    }
+
+    /// The blocks of a cell, from layer 0 up.
+    ///
+    /// # Panics
+    /// If a coordinate is not below 16, as with a slice.
+    #[inline]
+    pub fn blocks_at(&self, position: [usize; 3]) -> impl Iterator<Item = BlockId> + '_ {
+        let layers = 1..=if self.has_layers() { u8::MAX } else { 0 };
+        let above = layers.map_while(move |layer| self.block_at(position, layer));
+        iter::once(self.block(position)).chain(above)
     }
 
     /// Replaces the block in a layer, or adds the next layer. Returns the old block.

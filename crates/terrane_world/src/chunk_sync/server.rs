@@ -33,7 +33,9 @@ pub struct SyncLimits {
     /// The maximum vertical distance in chunks, for dimensions of more than 64 chunks of height. In others, columns
     /// are whole.
     pub vertical: u32,
-    /// The maximum number of chunks that the server tracks for the client, with about 150 bytes each; at least 128.
+    /// The maximum number of chunks that the server tracks for the client; at least 128. Each takes about 150 bytes of memory once
+    /// the client knows it, and up to 400 while it waits for its answer. So a client that asks and never reads holds up to 105 MB
+    /// with the default limit.
     /// The radius and the vertical distance are reduced until the area has at most seven eighths as many chunks.
     pub chunks: usize,
     /// The maximum number of bytes per second that the client gets, averaged over a second.

@@ -126,15 +126,18 @@ impl LightMap {
     }
 
     /// Adds the light of a column, or of further heights of a column that is there. Heights that are there already stay
-    /// as they are. Their open sky is that of the column that came first.
+    /// as they are, and the new ones get the light that comes from these. The open sky is that of the column that came first.
     ///
     /// Light flows between the new chunks and their neighbors in the next [`advance`](Self::advance). The blocks must be those
     /// that the light was computed from, or the changes must be [announced](Self::block_changed) afterwards.
     pub fn insert(&mut self, light: ColumnLight) {
         let ColumnLight { pos, open_from, chunks, is_alone } = light;
         let is_alone = self.column_entry(pos, open_from).open_from == open_from && is_alone;
+        let heights = chunks.len();
         let new: Vec<u32> =
             chunks.into_iter().filter_map(|(y, light)| self.insert_chunk(pos.chunk(y), light)).collect();
+        // The light of chunks that were there already may differ from the light that the new ones got from them.
+        let is_alone = is_alone && new.len() == heights;
         new.iter().for_each(|slot| self.slots[*slot as usize].is_new = true);
         for &slot in &new {
             for face in Face::ALL {

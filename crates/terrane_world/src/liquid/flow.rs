@@ -1,6 +1,6 @@
 //! The flow of a liquid at one cell.
 
-use super::table::{Cell, Kind, Liquid, Liquids};
+use super::table::{Kind, Liquid, LiquidCell, Liquids};
 use crate::block::BlockId;
 use crate::space::{BlockPos, Face, FaceSet};
 
@@ -10,8 +10,9 @@ pub const SEARCH: u8 = 4;
 /// The outcome of a look at a cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flow {
-    /// The cells that change, and their new blocks. A cell that changes itself does not spread yet.
-    pub changes: Vec<(BlockPos, BlockId)>,
+    /// The cells that change, each with the layer of the liquid and its new block. [`BlockId::AIR`] removes that layer. A cell that
+    /// changes itself does not spread yet.
+    pub changes: Vec<(BlockPos, u8, BlockId)>,
     /// `true` if the outcome is not certain, because a block is not loaded: look again later.
     pub is_waiting: bool,
 }
@@ -20,11 +21,11 @@ pub struct Flow {
 struct Missing;
 
 impl Liquids {
-    /// The flow at a cell: a liquid changes itself, or spreads. `block` reads a block, or returns `None` if it is not loaded. Without
-    /// a liquid, no block changes.
-    pub fn flow(&self, at: BlockPos, block: impl Fn(BlockPos) -> Option<BlockId>) -> Flow {
+    /// The flow at a cell: a liquid changes itself, or spreads. `cell` reads a [cell](Liquids::cell), or returns `None` if it is not
+    /// loaded. Without a liquid, no block changes.
+    pub fn flow(&self, at: BlockPos, cell: impl Fn(BlockPos) -> Option<LiquidCell>) -> Flow {
         let mut flow = Flow::default();
-        flow.is_waiting = Look { liquids: self, block }.flow(at, &mut flow.changes).is_err();
+        flow.is_waiting = Look { liquids: self, cell }.flow(at, &mut flow.changes).is_err();
         flow
     }
 
@@ -36,58 +37,78 @@ impl Liquids {
         let across = across.filter(move |(x, z)| x.abs() + z.abs() <= reach);
         across.flat_map(move |(x, z)| [0, 1].map(|y| at.offset(x, y, z))).filter(move |found| *found != at)
     }
-
-    /// Returns `true` if the block stops all liquids, or is a source.
-    pub fn is_obstacle(&self, block: BlockId) -> bool {
-        matches!(self.cell(block), Cell::Solid | Cell::Liquid(_, Kind::Source))
-    }
 }
 
-struct Look<'a, B> {
+struct Look<'a, C> {
     liquids: &'a Liquids,
-    block: B,
+    cell: C,
 }
 
-impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
-    fn cell(&self, at: BlockPos) -> Result<Cell, Missing> {
-        (self.block)(at).map(|block| self.liquids.cell(block)).ok_or(Missing)
+/// A cell and its place.
+#[derive(Clone, Copy)]
+struct Spot {
+    at: BlockPos,
+    cell: LiquidCell,
+}
+
+impl Spot {
+    fn is_source_of(&self, number: u8) -> bool {
+        self.cell.liquid.is_some_and(|wet| wet.number == number && wet.kind == Kind::Source)
+    }
+}
+
+impl<C: Fn(BlockPos) -> Option<LiquidCell>> Look<'_, C> {
+    fn spot(&self, at: BlockPos) -> Result<Spot, Missing> {
+        (self.cell)(at).map(|cell| Spot { at, cell }).ok_or(Missing)
     }
 
-    /// The neighbor at a face. Beyond the edges of `i64` all is solid.
-    fn neighbor(&self, at: BlockPos, face: Face) -> Result<Cell, Missing> {
-        at.checked_offset(face.normal()).map_or(Ok(Cell::Solid), |at| self.cell(at))
+    /// The cell beyond a face; `None` if a block on either side closes the face. Beyond the edges of `i64` all is solid.
+    #[inline]
+    fn beyond(&self, spot: Spot, face: Face) -> Result<Option<Spot>, Missing> {
+        if spot.cell.closed.contains(face) {
+            return Ok(None);
+        }
+        let Some(at) = spot.at.checked_offset(face.normal()) else { return Ok(None) };
+        let beyond = self.spot(at)?;
+        Ok((!beyond.cell.closed.contains(face.opposite())).then_some(beyond))
     }
 
-    fn flow(&self, at: BlockPos, changes: &mut Vec<(BlockPos, BlockId)>) -> Result<(), Missing> {
-        let block = (self.block)(at).ok_or(Missing)?;
-        let Cell::Liquid(number, kind) = self.liquids.cell(block) else { return Ok(()) };
-        let new = self.next(at, number, kind == Kind::Source)?.unwrap_or(BlockId::AIR);
-        if new != block {
-            changes.push((at, new));
+    /// Returns `true` if the liquid passes through a face, and through the cell beyond it.
+    fn passes(&self, spot: Spot, face: Face, number: u8) -> Result<bool, Missing> {
+        Ok(self.beyond(spot, face)?.is_some_and(|beyond| beyond.cell.is_passed_by(number)))
+    }
+
+    fn flow(&self, at: BlockPos, changes: &mut Vec<(BlockPos, u8, BlockId)>) -> Result<(), Missing> {
+        let spot = self.spot(at)?;
+        let Some(wet) = spot.cell.liquid else { return Ok(()) };
+        let new = self.next(spot, wet.number)?.unwrap_or(BlockId::AIR);
+        if new != wet.block {
+            changes.push((at, spot.cell.layer, new));
             return Ok(());
         }
-        let liquid = self.liquid(number);
+        let liquid = self.liquid(wet.number);
         let mut faces = FaceSet::NONE;
-        if kind == Kind::Source && liquid.renews {
+        if wet.kind == Kind::Source && liquid.renews {
             for side in Face::SIDES {
-                if let Some(to) = at.checked_offset(side.normal())
-                    && self.is_renewed(to, number)?
+                if let Some(to) = self.beyond(spot, side)?
+                    && self.is_renewed(to, wet.number)?
                 {
                     faces.insert(side);
                 }
             }
         }
-        if self.passes(self.neighbor(at, Face::Bottom)?, number) {
+        if self.passes(spot, Face::Bottom, wet.number)? {
             faces.insert(Face::Bottom);
-        } else if kind.step() < liquid.steps() {
-            self.directions(at, number)?.iter().for_each(|side| faces.insert(side));
+        } else if wet.kind.step() < liquid.steps() {
+            faces = faces.union(self.directions(spot, wet.number)?);
         }
-        for to in faces.iter().filter_map(|face| at.checked_offset(face.normal())) {
+        for face in faces.iter() {
             // Neighbors that are wet already look for themselves.
-            if self.cell(to)? == Cell::Open
-                && let Some(new) = self.next(to, number, false)?
+            if let Some(to) = self.beyond(spot, face)?
+                && to.cell.liquid.is_none()
+                && let Some(new) = self.next(to, wet.number)?
             {
-                changes.push((to, new));
+                changes.push((to.at, to.cell.layer, new));
             }
         }
         Ok(())
@@ -97,14 +118,18 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
         &self.liquids.liquids[usize::from(number)]
     }
 
-    /// The block that an open cell or a cell of the liquid becomes; `None` if the liquid does not reach it.
-    fn next(&self, at: BlockPos, number: u8, is_source: bool) -> Result<Option<BlockId>, Missing> {
-        let kind = if is_source { Some(Kind::Source) } else { self.supplied(at, number)? };
+    /// The block that the liquid in a cell, or in one without liquid, becomes; `None` if the liquid does not reach it.
+    fn next(&self, spot: Spot, number: u8) -> Result<Option<BlockId>, Missing> {
+        let own = spot.cell.liquid.map(|wet| wet.kind);
+        let kind = if own == Some(Kind::Source) { own } else { self.supplied(spot, number, own)? };
         let Some(kind) = kind else { return Ok(None) };
         let liquid = self.liquid(number);
-        for (other, becomes) in &liquid.meetings {
+        // A block of a meeting needs the cell for itself.
+        let meetings = liquid.meetings.iter().filter(|_| !spot.cell.is_shared);
+        for (other, becomes) in meetings {
             for face in Face::ALL {
-                if matches!(self.neighbor(at, face)?, Cell::Liquid(found, _) if found == *other) {
+                let beyond = self.beyond(spot, face)?;
+                if beyond.and_then(|beyond| beyond.cell.liquid).is_some_and(|wet| wet.number == *other) {
                     return Ok(Some(*becomes));
                 }
             }
@@ -112,55 +137,58 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
         Ok(Some(liquid.block(kind)))
     }
 
-    fn supplied(&self, at: BlockPos, number: u8) -> Result<Option<Kind>, Missing> {
+    fn supplied(&self, spot: Spot, number: u8, own: Option<Kind>) -> Result<Option<Kind>, Missing> {
+        if !spot.cell.is_open {
+            return Ok(None);
+        }
         let liquid = self.liquid(number);
-        if liquid.renews && self.is_renewed(at, number)? {
+        if liquid.renews && self.is_renewed(spot, number)? {
             return Ok(Some(Kind::Source));
         }
-        if matches!(self.neighbor(at, Face::Top)?, Cell::Liquid(found, _) if found == number) {
+        let above = self.beyond(spot, Face::Top)?.and_then(|above| above.cell.liquid);
+        if above.is_some_and(|wet| wet.number == number) {
             return Ok(Some(Kind::Flowing(0)));
         }
-        let mut suppliers = [(u8::MAX, Face::North); 4];
+        let mut suppliers = [None; 4];
         for (supplier, side) in suppliers.iter_mut().zip(Face::SIDES) {
-            if let Cell::Liquid(found, kind) = self.neighbor(at, side)?
-                && found == number
-                && kind.step() < liquid.steps()
-            {
-                *supplier = (kind.step(), side);
-            }
+            let from = self.beyond(spot, side)?;
+            let wet = from.and_then(|from| from.cell.liquid).filter(|wet| wet.number == number);
+            let kind = wet.map(|wet| wet.kind).filter(|kind| kind.step() < liquid.steps());
+            *supplier = kind.zip(from).map(|(kind, from)| (kind, from, side));
         }
-        suppliers.sort_by_key(|(step, _)| *step);
-        for (step, side) in suppliers.into_iter().filter(|(step, _)| *step != u8::MAX) {
-            if let Some(from) = at.checked_offset(side.normal())
-                && !self.passes(self.neighbor(from, Face::Bottom)?, number)
-                && self.directions(from, number)?.contains(side.opposite())
-            {
-                return Ok(Some(Kind::Flowing(step + 1)));
+        suppliers.sort_by_key(|supplier| supplier.map(|(kind, ..)| kind.step()));
+        for (kind, from, side) in suppliers.into_iter().flatten() {
+            match self.flows_to(from, side.opposite(), number) {
+                Ok(false) => {}
+                Ok(true) => return Ok(Some(Kind::Flowing(kind.step() + 1))),
+                // The cell did not come from one that is as far from the source as itself. If it had to wait for the ground around that
+                // one, each of two cells would keep the other wet.
+                Err(Missing) if kind != Kind::Source && own.is_some_and(|own| own.step() <= kind.step()) => {}
+                Err(Missing) => return Err(Missing),
             }
         }
         Ok(None)
     }
 
-    /// Returns `true` if the cell has sources at two or more sides and does not fall.
-    fn is_renewed(&self, at: BlockPos, number: u8) -> Result<bool, Missing> {
-        let mut sources = 0;
-        for side in Face::SIDES {
-            sources += usize::from(self.neighbor(at, side)? == Cell::Liquid(number, Kind::Source));
-        }
-        Ok(sources >= 2 && !self.passes(self.neighbor(at, Face::Bottom)?, number))
+    /// Returns `true` if a cell flows to this side.
+    fn flows_to(&self, from: Spot, side: Face, number: u8) -> Result<bool, Missing> {
+        Ok(!self.passes(from, Face::Bottom, number)? && self.directions(from, number)?.contains(side))
     }
 
-    /// Returns `true` if the liquid passes through such a cell. This does not depend on where the liquid flows at the moment.
-    fn passes(&self, cell: Cell, number: u8) -> bool {
-        match cell {
-            Cell::Open => true,
-            Cell::Liquid(found, Kind::Flowing(_)) => found == number,
-            Cell::Solid | Cell::Liquid(_, Kind::Source) => false,
+    /// Returns `true` if liquid flows into the cell, it has sources at two or more sides, and it does not fall.
+    fn is_renewed(&self, spot: Spot, number: u8) -> Result<bool, Missing> {
+        if !spot.cell.is_open {
+            return Ok(false);
         }
+        let mut sources = 0;
+        for side in Face::SIDES {
+            sources += usize::from(self.beyond(spot, side)?.is_some_and(|beside| beside.is_source_of(number)));
+        }
+        Ok(sources >= 2 && !self.passes(spot, Face::Bottom, number)?)
     }
 
     /// The sides to which a cell flows: those of the shortest ways to a drop, or all sides through which it passes.
-    fn directions(&self, from: BlockPos, number: u8) -> Result<FaceSet, Missing> {
+    fn directions(&self, from: Spot, number: u8) -> Result<FaceSet, Missing> {
         const WIDTH: usize = 2 * SEARCH as usize + 1;
         // For each cell, the steps to it, and the sides with which the shortest ways to it begin.
         let mut reached = [[(u8::MAX, 0_u8); WIDTH]; WIDTH];
@@ -170,7 +198,7 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
         let mut first = 0;
         for step in 1..=SEARCH {
             let mut next = Vec::with_capacity(4 * usize::from(step));
-            for (at, [x, z]) in frontier {
+            for (spot, [x, z]) in frontier {
                 for (bit, side) in Face::SIDES.into_iter().enumerate() {
                     let ways = if step == 1 { 1 << bit } else { reached[x][z].1 };
                     let [along, _, across] = side.normal();
@@ -179,24 +207,21 @@ impl<B: Fn(BlockPos) -> Option<BlockId>> Look<'_, B> {
                     if known.0 < step {
                         continue;
                     }
-                    if known.0 == step {
-                        known.1 |= ways;
-                        continue;
-                    }
-                    if let Some(at) = at.checked_offset(side.normal())
-                        && self.passes(self.cell(at)?, number)
-                    {
-                        *known = (step, ways);
-                        next.push((at, to));
-                    } else {
-                        // The liquid does not pass here.
+                    // Another side of the cell may be open.
+                    let Some(beside) = self.beyond(spot, side)? else { continue };
+                    if !beside.cell.is_passed_by(number) {
                         *known = (0, 0);
+                    } else if known.0 == step {
+                        known.1 |= ways;
+                    } else {
+                        *known = (step, ways);
+                        next.push((beside, to));
                     }
                 }
             }
             let mut drops = 0;
-            for (at, [x, z]) in &next {
-                if self.passes(self.neighbor(*at, Face::Bottom)?, number) {
+            for (spot, [x, z]) in &next {
+                if self.passes(*spot, Face::Bottom, number)? {
                     drops |= reached[*x][*z].1;
                 }
             }

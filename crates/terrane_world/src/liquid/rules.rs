@@ -23,6 +23,11 @@ pub fn liquid_states(source: BlockType) -> BlockStates {
         })
 }
 
+/// Returns `true` if the block is a liquid that falls.
+pub(crate) fn is_falling(block: &BlockType) -> bool {
+    block.property(LEVEL) == Some(FALLING) && matches!(block.shape(), BlockShape::Liquid { .. })
+}
+
 /// The rules of one liquid, whose block types were made by [`liquid_states`]. By default it flows 7 steps to the side, one step in 5
 /// ticks, and its sources do not renew.
 #[derive(Clone, Debug, PartialEq, Eq)]

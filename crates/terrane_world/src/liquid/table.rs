@@ -2,6 +2,7 @@
 
 use super::rules::{FALLING, LEVEL, LiquidRules};
 use crate::block::{BlockId, BlockRegistry, tags};
+use crate::space::FaceSet;
 use thiserror::Error;
 
 /// The error for rules that do not fit the registered blocks.
@@ -52,20 +53,20 @@ pub enum LiquidError {
 ///
 /// // A source in the air above stone falls.
 /// let source = BlockPos::new(0, 5, 0);
-/// let flow = liquids.flow(source, |block| match block.y {
-///     ..0 => Some(stone),
-///     _ if block == source => Some(water),
-///     _ => Some(BlockId::AIR),
+/// let flow = liquids.flow(source, |at| match at.y {
+///     ..0 => Some(liquids.cell([stone])),
+///     _ if at == source => Some(liquids.cell([water])),
+///     _ => Some(liquids.cell([BlockId::AIR])),
 /// });
 /// let falling = blocks.state("game:water", &[("level", "falling")]).unwrap();
-/// assert_eq!(flow.changes, [(source.offset(0, -1, 0), falling)]);
+/// assert_eq!(flow.changes, [(source.offset(0, -1, 0), 0, falling)]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Liquids {
     pub(super) liquids: Vec<Liquid>,
-    /// By block id. The ids above are solid.
-    cells: Vec<Cell>,
+    /// By block id. The ids above are solid cubes.
+    parts: Vec<Part>,
 }
 
 /// A liquid with the ids of its states.
@@ -80,15 +81,37 @@ pub(super) struct Liquid {
     pub meetings: Vec<(u8, BlockId)>,
 }
 
-/// A cell as liquids see it.
+/// A block as liquids see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cell {
-    /// Stops liquids.
-    Solid,
+enum Part {
     /// Air, or a block that is washed away.
     Open,
-    /// A cell of the liquid with this number.
+    /// The liquid with this number.
     Liquid(u8, Kind),
+    /// Another block. No liquid passes through these faces of its place.
+    Block { closed: FaceSet, is_porous: bool },
+}
+
+/// The blocks of a cell as liquids see them, made by [`Liquids::cell`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiquidCell {
+    pub(super) liquid: Option<Wet>,
+    /// Liquids flow into the cell, as far as the faces and the liquid in it let them.
+    pub(super) is_open: bool,
+    /// There are other blocks in the cell, or other layers.
+    pub(super) is_shared: bool,
+    /// The faces through which no liquid passes.
+    pub(super) closed: FaceSet,
+    /// The layer of the liquid, or the one in which liquid would be.
+    pub(super) layer: u8,
+}
+
+/// The liquid in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wet {
+    pub number: u8,
+    pub kind: Kind,
+    pub block: BlockId,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +127,13 @@ impl Kind {
             Self::Source => 0,
             Self::Flowing(step) => step,
         }
+    }
+}
+
+impl LiquidCell {
+    /// Returns `true` if the liquid passes through such a cell. This does not depend on where the liquid flows at the moment.
+    pub(super) fn is_passed_by(&self, number: u8) -> bool {
+        self.is_open && self.liquid.is_none_or(|wet| wet.number == number && wet.kind != Kind::Source)
     }
 }
 
@@ -127,11 +157,8 @@ impl Liquids {
     /// Fails if a name is unknown, if a liquid was not registered with [`liquid_states`](super::liquid_states), or if
     /// a liquid has rules twice. At most 255 liquids are possible.
     pub fn new(blocks: &BlockRegistry, rules: &[LiquidRules]) -> Result<Self, LiquidError> {
-        let mut table = Self::default();
-        table.set(BlockId::AIR, Cell::Open);
-        for block in blocks.tag(tags::WASHED_AWAY).into_iter().flat_map(|tag| tag.iter()) {
-            table.set(block, Cell::Open);
-        }
+        let ids = (0..blocks.len() as u32).map(BlockId::new);
+        let mut table = Self { parts: ids.map(|id| part(blocks, id)).collect(), ..Self::default() };
         for (number, of) in (0..=u8::MAX).zip(rules) {
             if rules[..usize::from(number)].iter().any(|other| other.block == of.block) {
                 return Err(LiquidError::Twice(of.block.clone()));
@@ -163,7 +190,7 @@ impl Liquids {
             state.ok_or_else(|| LiquidError::NoState { liquid: name(), level: level.to_owned() })
         };
         let source = state("8")?;
-        self.set(source, Cell::Liquid(number, Kind::Source));
+        self.set(source, Part::Liquid(number, Kind::Source));
         let mut flowing = vec![state(FALLING)?];
         for step in 1..=of.steps {
             flowing.push(state(&of.level(step).to_string())?);
@@ -171,9 +198,9 @@ impl Liquids {
         // A level that no step has, because a game or another liquid set it, counts as the next lower step.
         for level in 1..=7 {
             let step = (1..of.steps).find(|step| of.level(*step) <= level).unwrap_or(of.steps);
-            self.set(state(&level.to_string())?, Cell::Liquid(number, Kind::Flowing(step)));
+            self.set(state(&level.to_string())?, Part::Liquid(number, Kind::Flowing(step)));
         }
-        self.set(flowing[0], Cell::Liquid(number, Kind::Flowing(0)));
+        self.set(flowing[0], Part::Liquid(number, Kind::Flowing(0)));
         let mut meetings = Vec::with_capacity(of.meetings.len());
         for (other, becomes) in &of.meetings {
             let found = (0..=u8::MAX).zip(all).find(|(_, rules)| rules.block == *other);
@@ -183,34 +210,68 @@ impl Liquids {
         Ok(Liquid { source, flowing, delay: of.delay, renews: of.renews, meetings })
     }
 
-    fn set(&mut self, block: BlockId, cell: Cell) {
-        let index = block.index() as usize;
-        if self.cells.len() <= index {
-            self.cells.resize(index + 1, Cell::Solid);
+    fn set(&mut self, block: BlockId, part: Part) {
+        if let Some(known) = self.parts.get_mut(block.index() as usize) {
+            *known = part;
         }
-        self.cells[index] = cell;
     }
 
     #[inline]
-    pub(super) fn cell(&self, block: BlockId) -> Cell {
-        self.cells.get(block.index() as usize).copied().unwrap_or(Cell::Solid)
+    fn part(&self, block: BlockId) -> Part {
+        let unknown = Part::Block { closed: FaceSet::ALL, is_porous: false };
+        self.parts.get(block.index() as usize).copied().unwrap_or(unknown)
     }
 
-    /// The ticks that one step of this liquid takes; `None` if the block is no liquid.
-    pub fn delay(&self, block: BlockId) -> Option<u64> {
-        match self.cell(block) {
-            Cell::Liquid(liquid, _) => Some(self.liquids[usize::from(liquid)].delay),
-            Cell::Solid | Cell::Open => None,
+    /// A cell with these blocks, from layer 0 up. Of several liquids in a cell, only the lowest flows.
+    pub fn cell(&self, blocks: impl IntoIterator<Item = BlockId>) -> LiquidCell {
+        let (mut liquid, mut is_open, mut is_shared, mut closed) = (None, true, false, FaceSet::NONE);
+        let (mut free, mut wet_layer, mut count) = (None, None, 0);
+        for (layer, block) in (0..=u8::MAX).zip(blocks) {
+            count = layer.saturating_add(1);
+            is_shared |= layer > 0;
+            match self.part(block) {
+                Part::Open => free = free.or(Some(layer)),
+                Part::Liquid(number, kind) if liquid.is_none() => {
+                    (liquid, wet_layer) = (Some(Wet { number, kind, block }), Some(layer));
+                }
+                Part::Liquid(..) => {}
+                Part::Block { closed: more, is_porous } => {
+                    is_open &= is_porous;
+                    is_shared = true;
+                    closed = closed.union(more);
+                }
+            }
         }
+        LiquidCell { liquid, is_open, is_shared, closed, layer: wet_layer.or(free).unwrap_or(count) }
+    }
+
+    /// The ticks that one step of the liquid in a cell takes; `None` if there is no liquid.
+    pub fn delay(&self, cell: &LiquidCell) -> Option<u64> {
+        cell.liquid.map(|wet| self.liquids[usize::from(wet.number)].delay)
+    }
+
+    /// Returns `true` if the block stops all liquids, or is a source.
+    pub fn is_obstacle(&self, block: BlockId) -> bool {
+        matches!(self.part(block), Part::Block { .. } | Part::Liquid(_, Kind::Source))
     }
 
     /// Returns `true` if the block is a flowing or falling liquid, and no source.
     pub fn is_flowing(&self, block: BlockId) -> bool {
-        matches!(self.cell(block), Cell::Liquid(_, Kind::Flowing(_)))
+        matches!(self.part(block), Part::Liquid(_, Kind::Flowing(_)))
     }
 
     /// Returns `true` if liquids and falling blocks take the place of the block: air, and what is washed away.
     pub fn is_open(&self, block: BlockId) -> bool {
-        self.cell(block) == Cell::Open
+        self.part(block) == Part::Open
     }
+}
+
+/// A block that is no liquid.
+fn part(blocks: &BlockRegistry, id: BlockId) -> Part {
+    if id == BlockId::AIR || blocks.has_tag(id, tags::WASHED_AWAY) {
+        return Part::Open;
+    }
+    let block = blocks.block(id);
+    let closed = if block.is_solid() { block.shape().closed_faces() } else { FaceSet::NONE };
+    Part::Block { closed, is_porous: blocks.has_tag(id, tags::POROUS) }
 }

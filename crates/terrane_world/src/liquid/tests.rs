@@ -59,6 +59,23 @@ fn without_its_source_a_liquid_dries() {
     assert_eq!(world.count(|cell| cell != BlockId::AIR && cell != world.stone), 0);
 }
 
+/// Promise, liquids: A liquid dries also beside ground that is not loaded, except where it may come from there.
+#[test]
+fn without_its_source_a_liquid_dries_beside_ground_that_is_not_loaded() {
+    for hidden_from in 10..=14 {
+        let mut world = spring(LiquidRules::new("game:water"));
+        world.settle();
+        world.hidden_from = hidden_from;
+        world.set(at(8, 1, 8), BlockId::AIR);
+        world.settle();
+        let left: Vec<_> = world.levels().into_keys().filter(|pos| pos.x < hidden_from - 1).collect();
+        assert_eq!(left, [], "ground is loaded up to {hidden_from}");
+        world.reveal();
+        world.settle();
+        assert_eq!(world.levels().len(), 0);
+    }
+}
+
 #[test]
 fn a_liquid_falls_first_and_spreads_where_it_lands() {
     let mut world = World::new(&[LiquidRules::new("game:water")]);
@@ -129,6 +146,70 @@ fn flowers_are_washed_away_and_torches_are_not() {
     assert_eq!([9, 7].map(|x| world.block(at(x, 1, 8))), [Some(world.state(0, "7")), Some(world.torch)]);
 }
 
+/// Promise, liquids: Water in one place with a slab, in any layer, flows out of its sides, and not through what the slab closes.
+#[test]
+fn a_source_flows_out_of_the_block_with_which_it_shares_a_cell() {
+    for (number, is_first) in (0..10).flat_map(|number| [(number, true), (number, false)]) {
+        // Over a pit.
+        let mut world = spring(LiquidRules::new("game:water"));
+        world.fill([7..10, 0..1, 7..10], BlockId::AIR);
+        world.fill([7..10, 1..2, 7..10], BlockId::AIR);
+        let (source, part) = (world.source(0), world.partial[number]);
+        world.put(at(8, 1, 8), if is_first { vec![source, part] } else { vec![part, source] });
+        world.settle();
+        let flows = |x, y, z| !world.level(at(x, y, z)).is_empty();
+        let kind = number % 5;
+        let is_bottom_closed = kind == 1 || kind == 3;
+        assert_eq!(world.level(at(8, 0, 8)) == "falling", !is_bottom_closed, "{number}");
+        // It flows to the sides only where it does not fall.
+        let sides = [flows(7, 1, 8), flows(9, 1, 8), flows(8, 1, 7), flows(8, 1, 9)];
+        assert_eq!(sides, [is_bottom_closed, is_bottom_closed, kind == 1, is_bottom_closed], "{number}");
+        world.take_source(at(8, 1, 8));
+        world.settle();
+        assert_eq!((world.levels().len(), world.blocks(at(8, 1, 8))), (0, Some(vec![part])), "{number}");
+    }
+}
+
+/// Promise, liquids: Liquid flows into the place of a porous block and through it, dries there, and comes back; it stops at other blocks.
+#[test]
+fn a_liquid_flows_through_porous_blocks_and_stops_at_others() {
+    for (number, is_passed) in [(0, true), (1, true), (3, true), (5, false), (6, false)] {
+        let mut world = spring(LiquidRules::new("game:water"));
+        world.fill([0..17, 1..2, 7..8], world.stone);
+        world.fill([0..17, 1..2, 9..10], world.stone);
+        let part = world.partial[number];
+        world.set(at(10, 1, 8), part);
+        for _ in 0..2 {
+            world.settle();
+            let expected = if is_passed { ["7", "6", "5"] } else { ["7", "", ""] };
+            assert_eq!([9, 10, 11].map(|x| world.level(at(x, 1, 8))), expected, "{number}");
+            assert_eq!(world.block(at(10, 1, 8)), Some(part));
+            world.take_source(at(8, 1, 8));
+            world.settle();
+            assert_eq!((world.levels().len(), world.blocks(at(10, 1, 8))), (0, Some(vec![part])));
+            world.set(at(8, 1, 8), world.source(0));
+        }
+        // Flowing liquid that a game puts into a block that is not porous dries.
+        world.take_source(at(8, 1, 8));
+        world.put(at(12, 1, 8), vec![world.partial[6], world.state(0, "7")]);
+        world.settle();
+        assert_eq!(world.blocks(at(12, 1, 8)), Some(vec![world.partial[6]]));
+    }
+}
+
+#[test]
+fn a_liquid_that_shares_a_cell_becomes_no_block() {
+    let lava = LiquidRules::new("game:lava").with_meeting("game:water", "game:stone");
+    let mut world = World::new(&[LiquidRules::new("game:water"), lava]);
+    world.fill([0..17, 0..1, 0..17], world.stone);
+    let fence = world.partial[0];
+    world.put(at(8, 1, 8), vec![fence, world.source(1)]);
+    world.set(at(9, 1, 8), world.source(0));
+    world.settle();
+    assert_eq!(world.blocks(at(8, 1, 8)), Some(vec![fence, world.source(1)]));
+    assert_eq!(world.block(at(8, 1, 7)), Some(world.stone), "beside water that flows there");
+}
+
 #[test]
 fn a_liquid_waits_where_the_ground_is_not_loaded() {
     let mut world = spring(LiquidRules::new("game:water"));
@@ -145,11 +226,12 @@ fn at_the_edges_of_the_numbers_nothing_breaks() {
     let blocks = Ground::new(&[LiquidRules::new("game:water").renewing()]);
     for corner in [i64::MIN, i64::MAX] {
         let at = at(corner, corner, corner);
+        let cell = |block: BlockId| blocks.liquids.cell([block]);
         let water = blocks.state(0, "3");
-        let flow = blocks.liquids.flow(at, |block| Some(if block == at { water } else { BlockId::AIR }));
-        assert_eq!(flow, Flow { changes: vec![(at, BlockId::AIR)], is_waiting: false }, "it does not feed itself");
+        let flow = blocks.liquids.flow(at, |pos| Some(cell(if pos == at { water } else { BlockId::AIR })));
+        assert_eq!(flow, Flow { changes: vec![(at, 0, BlockId::AIR)], is_waiting: false }, "it does not feed itself");
         let source = blocks.state(0, "8");
-        let flow = blocks.liquids.flow(at, |block| Some(if block == at { source } else { BlockId::AIR }));
+        let flow = blocks.liquids.flow(at, |pos| Some(cell(if pos == at { source } else { BlockId::AIR })));
         assert!(!flow.changes.is_empty() && Liquids::farther_lookers(at).count() > 0);
     }
 }
@@ -210,14 +292,42 @@ proptest! {
         world.settle_in_random_order(order);
         let sources = world.find(world.source(0));
         for source in sources.iter().zip(&taken).filter(|(_, taken)| **taken).map(|(source, _)| *source) {
-            world.set(source, BlockId::AIR);
+            world.take_source(source);
         }
         world.settle_in_random_order(!order);
         prop_assert_eq!(model::cell_without_supplier(&world), None);
-        for source in sources {
-            world.set(source, BlockId::AIR);
+        for source in world.find(world.source(0)) {
+            world.take_source(source);
         }
         world.settle_in_random_order(order);
-        prop_assert_eq!(world.count(|block| world.ground.liquids.delay(block).is_some()), 0);
+        prop_assert_eq!(world.levels().len(), 0);
+    }
+
+    /// Promise, liquids: Without its sources, a liquid stays only where it may come from ground that is not loaded, until that is.
+    #[test]
+    fn what_stays_wet_may_come_from_ground_that_is_not_loaded(
+        ground in prop::collection::vec(0_u8..40, world::CELLS),
+        order in any::<u64>(),
+        taken in prop::collection::vec(any::<bool>(), world::CELLS),
+        hidden_from in 1..=world::RANDOM_WIDTH,
+        renews in any::<bool>(),
+    ) {
+        let rules = LiquidRules::new("game:water");
+        let mut world = World::random(if renews { rules.renewing() } else { rules }, &ground);
+        world.settle_in_random_order(order);
+        world.hidden_from = hidden_from;
+        let take = |world: &mut World, taken: &dyn Fn(usize) -> bool| {
+            let sources = world.find(world.source(0));
+            sources.iter().enumerate().filter(|(place, _)| taken(*place)).for_each(|(_, pos)| world.take_source(*pos));
+        };
+        take(&mut world, &|place| taken[place]);
+        world.settle_in_random_order(!order);
+        prop_assert_eq!(model::cell_without_origin(&world), None);
+        world.reveal();
+        world.settle_in_random_order(order);
+        prop_assert_eq!(model::cell_without_origin(&world), None);
+        take(&mut world, &|_| true);
+        world.settle_in_random_order(!order);
+        prop_assert_eq!(world.levels().len(), 0);
     }
 }

@@ -1,10 +1,10 @@
 //! [`WalkableGround`]: chunks, as a walker sees them.
 
-use super::table::{Cell, Hold, WalkTable};
+use super::table::{Cell, WalkTable, WalkerSize};
 use super::{LAYERS, PATH_REACH, Place};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::space::{BlockPos, ChunkPos};
+use crate::space::{BlockPos, ChunkPos, Face};
 
 /// Chunks, as a walker sees them.
 pub struct WalkableGround<'a, F> {
@@ -52,6 +52,15 @@ fn layered(table: &WalkTable, chunk: &Chunk, place: [usize; 3], lowest: Cell) ->
     others.fold(lowest, |cell, block| cell.with(table.cell(block)))
 }
 
+/// The hold of a walker that stands on no ground.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hold {
+    None,
+    Ladder,
+    /// A liquid in which it swims, and its depth from the feet up, in sixteenths.
+    Liquid(i32),
+}
+
 const RECENT: usize = 16 * 16 * 8;
 /// No fall within a search is deeper.
 const DEEPEST: i32 = 2 * PATH_REACH as i32 * LAYERS;
@@ -75,6 +84,12 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
 
     /// A single cell.
     pub fn single(&mut self, x: i32, y: i32, z: i32) -> Cell {
+        let cell = self.own(x, y, z);
+        if self.table().has_tall { cell.above(self.own(x, y - 1, z)) } else { cell }
+    }
+
+    /// A single cell, without what reaches into it from below.
+    fn own(&mut self, x: i32, y: i32, z: i32) -> Cell {
         let BlockPos { x: base_x, y: base_y, z: base_z } = self.origin;
         let along = [base_x.checked_add(x.into()), base_y.checked_add(y.into()), base_z.checked_add(z.into())];
         match along {
@@ -104,7 +119,16 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
     fn wide(&mut self, x: i32, y: i32, z: i32, first: Cell) -> Cell {
         let width = self.ground.table.size.width;
         let others = (1..width * width).map(|number| (x + number / width, z + number % width));
-        others.fold(first, |all, (x, z)| all.with(self.single(x, y, z)))
+        let all = others.fold(first, |all, (x, z)| all.with(self.single(x, y, z)));
+        // What holds a body is at the middle of its feet: in one cell, or wherever four of them meet.
+        let middle = [(width - 1) / 2, width / 2];
+        let [mut liquid, mut has_ladder] = [u8::MAX, u8::MAX];
+        for (x, z) in middle.into_iter().flat_map(|along| middle.map(|across| (x + along, z + across))) {
+            let cell = self.single(x, y, z);
+            liquid = liquid.min(cell.liquid);
+            has_ladder = has_ladder.min(cell.has_ladder.into());
+        }
+        Cell { liquid, has_ladder: has_ladder > 0, ..all }
     }
 
     /// The free layers from the feet of a place upwards, at least up to `wanted` if there are as many.
@@ -130,6 +154,57 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
         self.room(place, height) >= height
     }
 
+    /// What holds a walker at a place, if there is no ground.
+    #[inline]
+    pub fn hold(&mut self, place: Place) -> Hold {
+        let cell = self.cell(place.x, place.feet.div_euclid(LAYERS), place.z);
+        if cell.liquid > 0 {
+            let depth = self.depth(place);
+            if depth >= self.table().size.afloat {
+                return Hold::Liquid(depth);
+            }
+        }
+        if cell.has_ladder { Hold::Ladder } else { Hold::None }
+    }
+
+    fn is_held(&mut self, place: Place, is_deep: bool) -> bool {
+        match self.hold(place) {
+            Hold::None => false,
+            Hold::Ladder => !is_deep,
+            Hold::Liquid(_) => true,
+        }
+    }
+
+    /// The depth of the liquid from the feet up. It is not told how much deeper it is than a block and than what the walker needs to swim.
+    fn depth(&mut self, Place { x, z, feet }: Place) -> i32 {
+        let enough = feet + self.table().size.afloat.max(LAYERS);
+        let (mut y, mut surface) = (feet.div_euclid(LAYERS), feet);
+        while surface < enough {
+            let liquid = self.cell(x, y, z).liquid;
+            if liquid == 0 {
+                break;
+            }
+            surface = y * LAYERS + i32::from(liquid);
+            y += 1;
+        }
+        surface - feet
+    }
+
+    /// Returns `true` if a ladder closes the way between two places at the same height, one or two `sides` from each other.
+    pub fn is_closed(&mut self, from: Place, to: Place, sides: [Face; 2]) -> bool {
+        let WalkerSize { height, .. } = self.table().size;
+        self.table().has_closed
+            && (from.feet.div_euclid(LAYERS)..=(from.feet + height - 1).div_euclid(LAYERS)).any(|y| {
+                let corners = [(from.x, from.z), (to.x, to.z), (from.x, to.z), (to.x, from.z)];
+                let [here, there, one, other] = corners.map(|(x, z)| self.cell(x, y, z).closed);
+                if sides[0] != sides[1] {
+                    return here | there | one | other != 0;
+                }
+                let number = Face::SIDES.iter().position(|side| *side == sides[0]).unwrap_or(0);
+                here >> number & 1 == 1 || there >> ((number + 2) % 4) & 1 == 1
+            })
+    }
+
     /// The place where a walker that falls is held, and the factor of its cost: on the ground or a ladder up to `depth` lower, or, if the
     /// walker swims, in a liquid. The place itself must be free.
     #[inline]
@@ -148,13 +223,13 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
                 let cost = if floor == 15 { cell.cost.max(cost_above) } else { cell.cost };
                 return (is_floor && feet - landing <= depth).then_some((Place { feet: landing, ..place }, cost));
             }
-            let landing = y * LAYERS;
-            let is_deep = feet - landing > depth;
-            if cell.hold == Hold::Liquid || cell.hold == Hold::Ladder && !is_deep {
-                let landing = Place { feet: landing, ..place };
-                return Some((landing, self.cost(landing)));
+            let bottom = Place { feet: y * LAYERS, ..place };
+            let is_deep = feet - bottom.feet > depth;
+            let may_hold = cell.liquid > 0 || cell.has_ladder && !is_deep;
+            if may_hold && self.is_held(bottom, is_deep) {
+                return Some((bottom, self.cost(bottom)));
             }
-            if is_deep && (!self.ground.table.size.swims || feet - landing > DEEPEST) {
+            if is_deep && (!self.ground.table.size.swims || feet - bottom.feet > DEEPEST) {
                 return None;
             }
             cost_above = cell.cost;

@@ -1,8 +1,8 @@
 //! The moves of a walker.
 
-use super::ground::Surroundings;
-use super::table::{Hold, WalkerSize};
-use super::{DIAGONAL, FALL, JUMP, LAYERS, Place, STRAIGHT};
+use super::ground::{Hold, Surroundings};
+use super::table::WalkerSize;
+use super::{BANK_HEIGHT, DIAGONAL, FALL, JUMP, LAYERS, Place, STRAIGHT};
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, Face};
 
@@ -11,7 +11,7 @@ struct Departure {
     from: Place,
     /// The highest rise that there is room for.
     lift: i32,
-    /// The highest jump.
+    /// The highest rise that is no step: a jump, or the way out of a liquid or off a ladder.
     jump: i32,
 }
 
@@ -19,10 +19,13 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
     /// Calls `visit` for each place to which a single move leads, with its cost.
     pub fn moves(&mut self, from: Place, mut visit: impl FnMut(Place, u32)) {
         let WalkerSize { height, step, jump, .. } = self.table().size;
-        let own = self.cell(from.x, from.feet.div_euclid(LAYERS), from.z);
-        let is_held = own.hold != Hold::None;
-        let jump = if is_held { jump.max(LAYERS) } else { jump };
-        let highest = jump.max(2 * step);
+        let hold = self.hold(from);
+        let jump = match hold {
+            Hold::None => jump,
+            Hold::Ladder => LAYERS - from.feet.rem_euclid(LAYERS),
+            Hold::Liquid(depth) => LAYERS.min(depth + (BANK_HEIGHT * LAYERS as f32) as i32),
+        };
+        let highest = if hold == Hold::None { jump.max(2 * step) } else { jump };
         // A walker that is in the way of something does not rise, but may leave.
         let lift = (self.room(from, height + highest) - height).clamp(0, highest);
         let departure = Departure { from, lift, jump };
@@ -32,8 +35,8 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
             let corners = [Face::SIDES[first], Face::SIDES[second]];
             self.sideways(&departure, corners, straight[first] && straight[second], &mut visit);
         }
-        if is_held {
-            self.upwards(from, lift, &mut visit);
+        if hold != Hold::None {
+            self.upwards(from, hold, lift, &mut visit);
         }
         self.downwards(from, &mut visit);
     }
@@ -51,7 +54,7 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         let beside = if is_diagonal { toward(toward(*from, sides[0]), sides[1]) } else { toward(*from, sides[0]) };
         let WalkerSize { height, fall, .. } = self.table().size;
         let room = self.room(beside, height.max(*lift));
-        let is_level = may_be_level && room >= height;
+        let is_level = may_be_level && room >= height && !self.is_closed(*from, beside, sides);
         if is_level && let Some((landing, factor)) = self.landing(beside, fall) {
             let fallen = (from.feet - landing.feet) as u32;
             visit(landing, priced(base, factor) + fallen * FALL / LAYERS as u32);
@@ -72,7 +75,9 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
                     continue;
                 }
                 let corner = |side| Place { feet: floor.feet, ..toward(*from, side) };
-                if is_diagonal && !sides.into_iter().all(|side| self.is_free(corner(side))) {
+                if is_diagonal && !sides.into_iter().all(|side| self.is_free(corner(side)))
+                    || self.is_closed(Place { feet: floor.feet, ..*from }, floor, sides)
+                {
                     continue;
                 }
                 let factor = self.cost(floor);
@@ -94,20 +99,36 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         let y = (floor.feet - 1).div_euclid(LAYERS);
         let number = Face::SIDES.iter().position(|other| *other == side).unwrap_or(0);
         let far = if side.is_positive() { width - 1 } else { 0 };
-        let half = (0..width).map(|along| {
-            let (x, z) = if side.axis() == 0 { (far, along) } else { (along, far) };
-            self.single(floor.x + x, y, floor.z + z).near[number]
-        });
-        let half = y * LAYERS + half.max().map_or(0, i32::from);
+        let mut half_at = |y: i32| {
+            let half = (0..width).map(|along| {
+                let (x, z) = if side.axis() == 0 { (far, along) } else { (along, far) };
+                self.single(floor.x + x, y, floor.z + z).near[number]
+            });
+            half.max().map_or(0, i32::from)
+        };
+        let half = match half_at(y) {
+            // It enters over the block below, if that is whole there.
+            0 if half_at(y - 1) == LAYERS => y * LAYERS,
+            0 => return false,
+            half => y * LAYERS + half,
+        };
         half - from <= step && floor.feet - half <= step
     }
 
-    fn upwards(&mut self, from: Place, lift: i32, visit: &mut impl FnMut(Place, u32)) {
+    fn upwards(&mut self, from: Place, hold: Hold, lift: i32, visit: &mut impl FnMut(Place, u32)) {
         let y = from.feet.div_euclid(LAYERS) + 1;
         let rise = y * LAYERS - from.feet;
-        // The lift is at least a block, since something holds the walker, unless there is no room.
-        if rise <= lift && self.cell(from.x, y, from.z).hold != Hold::None {
-            let above = Place { feet: y * LAYERS, ..from };
+        if rise > lift {
+            return;
+        }
+        let above = Place { feet: y * LAYERS, ..from };
+        // A swimmer floats below the surface, and does not reach a ladder that begins there.
+        let is_in_reach = match self.hold(above) {
+            Hold::None => false,
+            Hold::Liquid(_) => true,
+            Hold::Ladder => hold == Hold::Ladder || self.cell(from.x, y - 1, from.z).has_ladder,
+        };
+        if is_in_reach {
             let factor = self.cost(above);
             visit(above, priced(STRAIGHT * rise as u32 / LAYERS as u32, factor));
         }

@@ -16,8 +16,13 @@ fn types() -> BlockRegistry {
     types.register_basic_blocks();
     let mut add = |name: &'static str, shape: BlockShape| {
         let block = BlockType::new(name).with_shape(shape);
-        let block = if name == "test:ladder" { block.with_tag(CLIMBABLE) } else { block };
+        let block = if matches!(name, "test:ladder" | "test:vine") { block.with_tag(CLIMBABLE) } else { block };
         let block = if name.contains("mud") { block.with_tag("test:slow") } else { block };
+        let block = match name {
+            "test:tall_fence" => block.with_collision_height(24),
+            "test:tall_stone" => block.with_collision_height(29),
+            _ => block,
+        };
         types.register(block).unwrap();
     };
     add("test:slab", BlockShape::slab());
@@ -28,7 +33,12 @@ fn types() -> BlockRegistry {
     add("test:west_stairs", BlockShape::stairs().turned(Turn::quarters(3)));
     add("test:carpet", BlockShape::from_boxes([ShapeBox::new([0; 3], [16, 1, 16])]).unwrap());
     add("test:ladder", BlockShape::from_boxes([ShapeBox::new([0, 0, 14], [16, 16, 16])]).unwrap());
+    add("test:vine", BlockShape::Cross);
+    add("test:panel", BlockShape::from_boxes([ShapeBox::new([0, 0, 13], [16, 16, 16])]).unwrap());
+    add("test:shallow", BlockShape::liquid(4).unwrap());
     add("test:fence", BlockShape::fence());
+    add("test:tall_fence", BlockShape::fence());
+    add("test:tall_stone", BlockShape::Cube);
     add("test:plant", BlockShape::Cross);
     add("test:lava", BlockShape::liquid(8).unwrap());
     add("test:mud", BlockShape::Cube);
@@ -109,6 +119,19 @@ fn corridor() -> World {
     world.fill([-32, 0, -1], [31, 4, -1], "terrane:stone");
     world.fill([-32, 0, 1], [31, 4, 1], "terrane:stone");
     world
+}
+
+/// Promise, paths: No path leads over a fence with a collision height of one and a half blocks, unless the walker jumps so high.
+#[test]
+fn no_path_leads_over_a_fence_that_is_taller_than_its_block() {
+    for (name, jump, is_way) in
+        [("test:fence", 1.25, true), ("test:tall_fence", 1.25, false), ("test:tall_fence", 1.5, true)]
+    {
+        let mut world = corridor();
+        world.fill([2, 0, 0], [2, 0, 0], name);
+        let path = world.path(&Walker { jump, ..Walker::default() }, standing([0; 3]), at(6, 0, 0));
+        assert_eq!(path.is_complete, is_way, "{name}, {jump}");
+    }
 }
 
 /// Promise, paths: A walker steps up slabs and stairs without a jump, and jumps onto a block.
@@ -197,6 +220,60 @@ fn walkers_climb_ladders() {
     let down = world.walk([8, 10, 0], [0, 0, 0]);
     assert!(down.is_complete, "{down:?}");
     assert!(!world.path(&Walker { climb: false, ..Walker::default() }, standing([0; 3]), at(8, 10, 0)).is_complete);
+}
+
+/// A ladder takes an eighth of its cell, on the south side.
+#[test]
+fn ladders_are_for_walkers_that_fit_beside_them_and_are_not_walked_through() {
+    let mut world = corridor();
+    world.fill([5, 0, 0], [20, 9, 0], "terrane:stone");
+    world.fill([4, 0, 0], [4, 9, 0], "test:ladder");
+    for (width, is_way) in [(0.7, true), (0.8, false)] {
+        let walker = Walker::default().with_size(width, 1.3);
+        assert_eq!(world.path(&walker, standing([0; 3]), at(8, 10, 0)).is_complete, is_way, "{width}");
+    }
+    world.fill([4, 0, 0], [4, 9, 0], "test:vine");
+    assert!(world.path(&Walker::default().with_size(0.9, 1.3), standing([0; 3]), at(8, 10, 0)).is_complete);
+    // A screen of ladders across the way, and the way along them.
+    let mut world = World::flat();
+    world.fill([-32, 0, 2], [31, 5, 2], "test:ladder");
+    world.fill([-32, 0, 1], [31, 5, 1], "terrane:air");
+    let [through, along] = [[3, 0, 4], [3, 0, 2]].map(|goal| world.walk([0, 0, 0], goal));
+    assert!(!through.is_complete && along.is_complete);
+}
+
+/// Promise, paths: A walker stands only on what is under its middle.
+#[test]
+fn walkers_do_not_stand_on_what_is_beside_their_middle() {
+    let mut world = corridor();
+    world.fill([2, -4, 0], [4, -1, 0], "terrane:air");
+    for (floor, is_way) in [("test:panel", false), ("test:fence", true), ("test:slab", true)] {
+        world.fill([2, -1, 0], [4, -1, 0], floor);
+        assert_eq!(world.walk([0, 0, 0], [6, 0, 0]).is_complete, is_way, "{floor}");
+    }
+    // A walker that is narrower than the gap before a post falls into it.
+    world.fill([2, -1, 0], [4, -1, 0], "test:fence");
+    let narrow = Walker::default().with_size(0.3, 0.5);
+    assert!(!world.path(&narrow, standing([0; 3]), at(6, 0, 0)).is_complete);
+}
+
+/// Promise, paths: A walker swims only where enough of it is in a liquid.
+#[test]
+fn shallow_water_carries_no_walker() {
+    let mut world = corridor();
+    world.fill([2, -4, 0], [4, -1, 0], "terrane:air");
+    world.fill([2, -1, 0], [4, -1, 0], "test:shallow");
+    assert!(!world.walk([0, 0, 0], [6, 0, 0]).is_complete);
+    let small = Walker::default().with_size(0.4, 0.7);
+    assert!(world.path(&small, standing([0; 3]), at(6, 0, 0)).is_complete);
+    // A wide walker is carried by what is under its middle.
+    let mut world = World::flat();
+    world.fill([2, -6, -32], [20, -1, 31], "terrane:air");
+    world.fill([2, -1, 0], [20, -1, 0], "terrane:water");
+    for (width, is_way) in [(1.0, true), (2.0, false), (3.0, true)] {
+        let walker = Walker::default().with_size(width, 1.0);
+        assert_eq!(world.path(&walker, standing([-3, 0, 0]), at(24, 0, 0)).is_complete, is_way, "{width}");
+    }
 }
 
 /// Promise, paths: A walker needs room for all of its width and height.

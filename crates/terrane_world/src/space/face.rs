@@ -80,6 +80,12 @@ impl FaceSet {
         self.0 |= 1 << face as u8;
     }
 
+    /// The faces of both sets.
+    #[inline]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// The faces, in the order of [`Face::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Face> {
         Face::ALL.into_iter().filter(move |face| self.contains(*face))
@@ -133,6 +139,8 @@ mod tests {
                 assert_eq!(set.turned(turn).iter().count(), faces.len());
                 assert_eq!(set.turned(turn).turned(turn.inverse()), set);
             }
+            let others = Face::ALL.into_iter().filter(|face| !set.contains(*face)).collect();
+            assert_eq!((set.union(others), set.union(FaceSet::NONE)), (FaceSet::ALL, set));
         }
         assert_eq!(Face::ALL.into_iter().collect::<FaceSet>(), FaceSet::ALL);
         assert_eq!(FaceSet::NONE.iter().count(), 0);

@@ -4,6 +4,7 @@ use super::columns::{Columns, Round};
 use super::task::{StoredPlaces, Task};
 use crate::block::BlockRegistry;
 use crate::coordinator::jobs::job::JobId;
+use crate::coordinator::saving::save::Saves;
 use crate::coordinator::snapshots::error::JobError;
 use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder, SnapshotSource, StoreSnapshot};
 use crate::coordinator::snapshots::{files, records};
@@ -17,7 +18,6 @@ use crate::work::Progress;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -79,7 +79,8 @@ pub enum Phase {
     Blocks(Columns),
     Clear(Round),
     Find(Option<StoredPlaces>),
-    Entities(Columns, StoredPlaces),
+    /// `None` if no entity is added.
+    Entities(Columns, Option<StoredPlaces>),
 }
 
 impl Phase {
@@ -111,8 +112,8 @@ impl Phase {
             (Restore(restore), Self::Blocks(_) | Self::Clear(_)) if restore.entities != EntityRestore::Keep => {
                 task.begin_find(world)
             }
-            (Restore(_), Self::Blocks(_) | Self::Clear(_)) => Self::Entities(task.whole_columns(), BTreeMap::new()),
-            (Restore(_), Self::Find(places)) => Self::Entities(task.whole_columns(), places.unwrap_or_default()),
+            (Restore(_), Self::Blocks(_) | Self::Clear(_)) => Self::Entities(task.whole_columns(), None),
+            (Restore(_), Self::Find(places)) => Self::Entities(task.whole_columns(), places),
             (Restore(_), Self::Store | Self::Entities(..)) => return None,
         };
         Some(next)
@@ -125,6 +126,7 @@ impl Phase {
             Self::Capture(columns) => columns.order(task, world, Task::capture),
             Self::Blocks(columns) => columns.order(task, world, Task::restore),
             Self::Entities(columns, stored) => {
+                let stored = stored.as_ref();
                 columns.order(task, world, |task, piece, world| task.place_entities(piece, stored, world))
             }
             Self::Look(round, known) => round.order(task, world, || ColumnWork::Look { area, known: known.clone() }),
@@ -133,6 +135,13 @@ impl Phase {
                 round.order(task, world, || ColumnWork::Clear { area, snapshot: snapshot.clone() })
             }
             Self::Idle | Self::Read | Self::Store | Self::Record | Self::Find(_) => self.is_answered(task),
+        }
+    }
+
+    /// Keeps the stored places of entities up to date, also while the job is paused: commits are kept for a place that is not.
+    pub fn renew_places(&mut self, saves: &mut Saves) {
+        if let Self::Find(Some(stored)) | Self::Entities(_, Some(stored)) = self {
+            stored.renew(saves);
         }
     }
 
@@ -238,10 +247,14 @@ impl Task {
     fn begin_find(&self, world: &mut Surroundings) -> Phase {
         let entities = self.snapshot.iter().flat_map(|snapshot| snapshot.entities());
         let entities: Vec<Uuid> = entities.map(|entity| entity.id).collect();
+        let moment = world.saves.begin_question();
         self.ask(
             world,
             None,
-            move |store, _| Ok(store.entity_places(&entities).map_err(WorkError::from)?),
+            move |store, _| {
+                let found = store.entity_places(&entities).map_err(WorkError::from)?;
+                Ok(StoredPlaces::new(&entities, found, moment))
+            },
             |_, phase, places| *phase = Phase::Find(Some(places)),
         );
         Phase::Find(None)

@@ -2,6 +2,7 @@
 
 use super::columns::{Columns, Piece};
 use crate::coordinator::jobs::job::{JobId, JobProgress, JobState};
+use crate::coordinator::saving::save::{Moment, Saves};
 use crate::coordinator::snapshots::error::JobError;
 use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource};
 use crate::coordinator::snapshots::outcome::{ColumnOutcome, ColumnResult, JobOutcome};
@@ -20,8 +21,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// The stored places of entities.
-pub type StoredPlaces = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
+/// The stored places of a snapshot's entities.
+pub struct StoredPlaces {
+    places: BTreeMap<Uuid, Option<(DimensionId, ColumnPos)>>,
+    moment: Moment,
+}
+
+impl StoredPlaces {
+    /// The answer to a question about these entities that began at this moment.
+    pub fn new(wanted: &[Uuid], mut found: BTreeMap<Uuid, (DimensionId, ColumnPos)>, moment: Moment) -> Self {
+        Self { places: wanted.iter().map(|id| (*id, found.remove(id))).collect(), moment }
+    }
+
+    /// Notes what was stored since the question, or since the last call.
+    pub fn renew(&mut self, saves: &mut Saves) {
+        for (id, now) in saves.renew(&mut self.moment) {
+            if let Some(place) = self.places.get_mut(&id) {
+                *place = now;
+            }
+        }
+    }
+
+    /// The place of an entity in the store, with what is on its way there.
+    pub fn place(&self, id: Uuid, saves: &Saves) -> Option<(DimensionId, ColumnPos)> {
+        match saves.missed_entity(&self.moment, id) {
+            Some(record) => record.as_ref().map(|record| (record.dimension, record.column())),
+            None => self.places.get(&id).copied().flatten(),
+        }
+    }
+}
 
 /// The largest number of columns of a job: 1,024 by 1,024.
 const MAX_COLUMNS: u128 = 1 << 20;

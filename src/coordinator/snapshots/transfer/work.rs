@@ -40,11 +40,11 @@ impl Task {
     }
 
     /// Adds the entities of a column, except players and entities that are alive.
-    pub fn place_entities(&mut self, piece: &Piece, stored: &StoredPlaces, world: &mut Surroundings) -> Turn {
+    pub fn place_entities(&mut self, piece: &Piece, stored: Option<&StoredPlaces>, world: &mut Surroundings) -> Turn {
         let SnapshotOrder::Restore(restore) = &*self.order else { return Turn::Skip };
         let (Piece { column, .. }, area) = (piece, self.area);
         let (mut entities, mut alive) = (Vec::new(), 0);
-        let snapshot = self.snapshot.as_ref().filter(|_| restore.entities != EntityRestore::Keep);
+        let snapshot = self.snapshot.as_ref().filter(|_| stored.is_some());
         let known = snapshot.and_then(|snapshot| snapshot.column(*column)).map_or(&[][..], |known| known.entities());
         for entity in known.iter().filter(|entity| area.contains(entity.block) && entity.player().is_none()) {
             match self.is_alive(entity.id, stored, world) {
@@ -59,17 +59,14 @@ impl Task {
 
     /// Returns `true` if the entity is alive: in a region, in transit, or stored in a column that is not loaded. An entity that
     /// is stored in a loaded column and was not reported by its region has died. `None` until a region has ended its tick.
-    fn is_alive(&self, id: Uuid, stored: &StoredPlaces, world: &mut Surroundings) -> Option<bool> {
+    fn is_alive(&self, id: Uuid, stored: Option<&StoredPlaces>, world: &mut Surroundings) -> Option<bool> {
         if world.directory.knows(id) {
             return Some(true);
         }
         if self.removed.contains(&id) {
             return Some(false);
         }
-        let place = match world.saves.unwritten_entity(id) {
-            Some(record) => record.as_ref().map(|record| (record.dimension, record.column())),
-            None => stored.get(&id).copied(),
-        };
+        let place = stored.and_then(|stored| stored.place(id, &world.saves));
         let Some((dimension, column)) = place else { return Some(false) };
         match world.dimensions.open.get_mut(&dimension) {
             Some(open) => open.has_reported(column).map(|has_reported| !has_reported),

@@ -7,7 +7,9 @@
 //! | closed without support for lists | as if killed | as if killed |
 //!
 //! A loss of power can leave more than a torn end in unsynced data: zeros followed by whole records, or a torn log with
-//! a newer log behind it. Both look like damage and are refused; salvage recovers the synced data.
+//! a newer log behind it. Both look like damage. So the number of the last [synced] write is noted in a file. If all
+//! writes up to this number are there, the database is opened without the [rest](lost) of its logs. Otherwise, or if the
+//! number is unknown, it is refused.
 //!
 //! The list is the file `files.terrane` in the database's folder: an [envelope] around the [record] of a [`Note`]. It
 //! is written when the database is closed. When the database is opened for writing, it is replaced by a note that only
@@ -17,14 +19,23 @@
 //! is ignored as well: the database is checked like a killed one.
 //!
 //! RocksDB recovers a log up to the first unreadable record (its mode is *point in time*), and drops everything behind it.
-//! That is right only at a torn end, so any other bad record is refused here. RocksDB's other modes do not help: those that
-//! refuse bad records take a damaged length at the end for a torn record, and one of them continues behind the damage.
+//! That is right only at a torn end, so RocksDB never gets to see any other bad record. It would also skip zeros, and
+//! continue behind them. RocksDB's other modes do not help: those that refuse bad records take a damaged length at the end
+//! for a torn record, and one of them continues behind the damage.
+
+mod lost;
+mod synced;
+#[cfg(test)]
+mod tests;
+
+pub(super) use synced::Synced;
 
 use super::log_file::{LogEnd, LogFile};
 use super::remains::LostFile;
 use crate::bytes::record;
 use crate::work::{FileError, if_exists, sync_folder};
-use crate::{Family, StoreError, envelope};
+use crate::{Family, LostWrites, StoreError, envelope};
+use lost::Gap;
 use rocksdb::{DB, FlushOptions};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -76,41 +87,69 @@ struct Table {
     deletions: u64,
 }
 
-/// Opens a database for writing, unless that would lose stored data.
+/// Opens a database for writing, unless that would lose synced data or one of the first `needed` writes. Other unsynced writes
+/// behind the damage of a loss of power are removed. `read` opens it for reading, with its own logs or with those in another folder.
 ///
 /// # Errors
 /// [`StoreError::DamagedFile`] for a missing or damaged file, and errors of `open`.
-pub(super) fn open(path: &Path, create: bool, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
+pub(super) fn open(
+    path: &Path,
+    create: bool,
+    needed: u64,
+    open: impl FnOnce() -> Result<DB, StoreError>,
+    read: impl Fn(Option<&Path>) -> Result<DB, StoreError>,
+) -> Result<(DB, Synced, Option<LostWrites>), StoreError> {
     let files = Files::list(path)?;
     // A database whose creation was interrupted before it had a `CURRENT` is empty, and is created again.
     let has_begun = files.found.keys().any(|name| name == CURRENT || is_data(name));
     let is_there = if create { has_begun } else { files.are_there() };
+    let mut lost = None;
     if is_there {
-        files.check()?;
+        let checked = files.check()?;
+        if let Some(synced) = checked.doubted()
+            && let (whole, Some((gap, found))) = files.read_synced(&checked, synced, read)?
+        {
+            let last = whole.latest_sequence_number();
+            drop(whole);
+            if last < needed {
+                return Err(files.damaged("", format!("it ends with write {last}, but write {needed} was made")));
+            }
+            tracing::warn!("{found}");
+            files.cut(&gap)?;
+            lost = Some(found);
+        }
     }
     let database = open().map_err(|error| if is_there { files.damage(error) } else { error })?;
     // Data of the log may be in new files by now.
     let files = expect_blobs(path, &database)?;
+    let log = files.logs().last().map(|(number, _)| number).ok_or_else(|| files.damaged("", "it has no log"))?;
     // Written before the first write, which makes the note of the last closing invalid.
-    let log = files.logs().map(|(number, _)| number).last();
-    log.map_or(Ok(()), |log| write(path, &Note::Open { log }))?;
-    Ok(database)
+    write(path, &Note::Open { log })?;
+    let synced = Synced::begin(path, log, database.latest_sequence_number());
+    let synced = synced.map_err(FileError::of(path, "write to")).and_then(|synced| sync_folder(path).map(|()| synced));
+    Ok((database, synced.map_err(failed(path))?, lost))
 }
 
 /// Opens a database for reading.
 ///
 /// # Errors
 /// The same as those of [`open`].
-pub(super) fn open_to_read(path: &Path, open: impl FnOnce() -> Result<DB, StoreError>) -> Result<DB, StoreError> {
+pub(super) fn open_to_read(
+    path: &Path,
+    read: impl Fn(Option<&Path>) -> Result<DB, StoreError>,
+) -> Result<(DB, Option<LostWrites>), StoreError> {
     let files = Files::list(path)?;
     if !files.are_there() {
-        return open();
+        return Ok((read(None)?, None));
     }
-    let closed = files.check()?;
-    let database = open().map_err(|error| files.damage(error))?;
+    let checked = files.check()?;
+    let (database, lost) = match checked.doubted() {
+        Some(synced) => files.read_synced(&checked, synced, read)?,
+        None => (read(None).map_err(|error| files.damage(error))?, None),
+    };
     expect_blobs(path, &database)?;
-    closed.map_or(Ok(()), |closed| files.compare(&database, &closed))?;
-    Ok(database)
+    checked.closed.map_or(Ok(()), |closed| files.compare(&database, &closed))?;
+    Ok((database, lost.map(|(_, lost)| lost)))
 }
 
 /// Closes a writable database: all data is moved from the log into tables, and its files are listed. If the disk does
@@ -174,6 +213,31 @@ fn tables(database: &DB) -> Result<Vec<Table>, rocksdb::Error> {
     Ok(tables)
 }
 
+/// The result of checking a database's files.
+struct Checked {
+    /// The list of files, if the database was closed and the list is valid.
+    closed: Option<Closed>,
+    /// The number of the oldest log that counts.
+    oldest_log: u64,
+    logs: Logs,
+    /// The last write that was synced, if it is known.
+    synced: Option<u64>,
+}
+
+impl Checked {
+    /// The last synced write, unless the logs show that it is there and have no gap.
+    fn doubted(&self) -> Option<u64> {
+        self.synced.filter(|synced| self.logs.gap.is_some() || self.logs.last_write < Some(*synced))
+    }
+}
+
+/// The logs of a database, up to the first gap.
+#[derive(Debug, PartialEq, Eq)]
+struct Logs {
+    last_write: Option<u64>,
+    gap: Option<Gap>,
+}
+
 #[derive(Debug)]
 struct Files<'a> {
     path: &'a Path,
@@ -205,11 +269,16 @@ impl<'a> Files<'a> {
         self.found.keys().any(is_part)
     }
 
-    /// Compares the files of a closed database with its list, and checks the MANIFEST and the logs. Returns the list,
-    /// if there is a valid one.
-    fn check(&self) -> Result<Option<Closed>, StoreError> {
+    /// Compares the files of a closed database with its list, and checks the MANIFEST and the logs. A gap in the logs is only
+    /// accepted if it is known what was synced.
+    fn check(&self) -> Result<Checked, StoreError> {
         let manifest = self.manifest()?;
-        let (closed, oldest_log) = match self.note() {
+        let note = self.note();
+        let synced = match note {
+            Some(Note::Open { log }) => Synced::read(self.path, log),
+            _ => None,
+        };
+        let (closed, oldest_log) = match note {
             Some(Note::Closed(closed)) if !self.is_newer_than(&closed, &manifest) => (Some(closed), 0),
             Some(Note::Open { log }) if self.logs().all(|(number, _)| number < log) => {
                 return Err(self.damaged(&format!("{log:06}.log"), "it is missing, and no newer log is there"));
@@ -225,12 +294,18 @@ impl<'a> Files<'a> {
                 );
             }
         }
-        let end = self.read(&manifest)?.end;
-        if closed.is_some() && end != LogEnd::Whole {
-            return Err(self.damaged(&manifest, format!("{end}, but the database was closed")));
+        match self.read(&manifest)?.end {
+            end @ LogEnd::Damaged { .. } => return Err(self.damaged(&manifest, end)),
+            end @ LogEnd::Torn { .. } if closed.is_some() => {
+                return Err(self.damaged(&manifest, format!("{end}, but the database was closed")));
+            }
+            _ => {}
         }
-        self.check_logs(oldest_log)?;
-        Ok(closed)
+        let logs = self.read_logs(oldest_log, synced.is_some())?;
+        match &logs.gap {
+            Some(gap) if synced.is_none() => Err(self.gap_error(gap, "")),
+            _ => Ok(Checked { closed, oldest_log, logs, synced }),
+        }
     }
 
     /// The name of the current MANIFEST.
@@ -283,34 +358,41 @@ impl<'a> Files<'a> {
         logs.into_iter()
     }
 
-    /// Checks that nothing follows the torn end of a log, unless the log was recovered up to there before. Logs before
-    /// `oldest` are ignored.
-    fn check_logs(&self, oldest: u64) -> Result<(), StoreError> {
-        let (mut torn, mut next) = (None::<(&String, LogEnd)>, None::<u64>);
-        for (_, name) in self.logs().filter(|(number, _)| *number >= oldest) {
+    /// Reads the logs up to the first gap. Logs before `oldest` are ignored. A log that follows a torn one must continue it,
+    /// unless the database was opened in between and recovered up to there. If all logs are of one opening, each must
+    /// continue the one before.
+    fn read_logs(&self, oldest: u64, is_one_opening: bool) -> Result<Logs, StoreError> {
+        let mut logs = Logs { last_write: None, gap: None };
+        // The end of the logs so far.
+        let mut last = None::<(Gap, LogEnd)>;
+        for (number, name) in self.logs().filter(|(number, _)| *number >= oldest) {
             let log = self.read(name)?;
-            if let Some(writes) = log.writes {
-                if let (Some((before, end)), Some(next)) = (torn, next)
-                    && next != writes.start
-                {
-                    return Err(self.damaged(before, format!("{end}, and {name} does not continue from there")));
+            if let Some(writes) = &log.writes {
+                if let Some((mut gap, end)) = last.take() {
+                    let must_continue =
+                        is_one_opening || matches!(end, LogEnd::Torn { .. }) && logs.last_write.is_some();
+                    if must_continue && logs.last_write.map(|last| last + 1) != Some(writes.start) {
+                        gap.reason += &format!(", and {name} does not continue from there");
+                        return Ok(Logs { gap: Some(gap), ..logs });
+                    }
                 }
-                (torn, next) = (None, Some(writes.end));
+                logs.last_write = Some(writes.end.saturating_sub(1));
             }
-            if log.end != LogEnd::Whole {
-                torn = Some((name, log.end));
+            let gap = Gap { log: number, at: log.end.at(self.found[name]), reason: log.end.to_string() };
+            if matches!(log.end, LogEnd::Damaged { .. }) {
+                return Ok(Logs { gap: Some(gap), ..logs });
+            }
+            // An empty log may follow the torn one.
+            if last.is_none() || log.writes.is_some() || log.end != LogEnd::Whole {
+                last = Some((gap, log.end));
             }
         }
-        Ok(())
+        Ok(logs)
     }
 
     fn read(&self, name: &str) -> Result<LogFile, StoreError> {
         let read = || LogFile::read(File::open(self.path.join(name))?);
-        let log = read().map_err(FileError::of(&self.path.join(name), "read")).map_err(failed(self.path))?;
-        match log.end {
-            LogEnd::Damaged { .. } => Err(self.damaged(name, log.end)),
-            _ => Ok(log),
-        }
+        read().map_err(FileError::of(&self.path.join(name), "read")).map_err(failed(self.path))
     }
 
     /// Compares a database that is open for reading with its state when it was closed.

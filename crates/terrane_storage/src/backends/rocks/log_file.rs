@@ -8,8 +8,8 @@
 //! that does not fit into the rest of a block is split into pieces, which are records of the kind first, middle or
 //! last. If less room than a header is left in a block, it is filled with zeros.
 //!
-//! A killed process has written a part of its last record, so the file ends before the record does. After a loss of power the
-//! file may also end in zeros. Everything else is damage. the file may also end in zeros. Everything else is damage.
+//! A killed process has written a part of its last record, so the file ends before the record does. After a loss of
+//! power the file may also end in zeros. Everything else is damage, or a [gap](super::files) in unsynced writes.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -46,6 +46,16 @@ pub(super) enum LogEnd {
     Torn { at: u64 },
     /// The records end at this byte, with a damaged record.
     Damaged { at: u64, is_followed: bool },
+}
+
+impl LogEnd {
+    /// The byte at which the records end, in a file of this length.
+    pub fn at(self, length: u64) -> u64 {
+        match self {
+            Self::Whole => length,
+            Self::Torn { at } | Self::Damaged { at, .. } => at,
+        }
+    }
 }
 
 impl fmt::Display for LogEnd {
@@ -118,6 +128,27 @@ impl LogFile {
         let end = first.saturating_add(u32::from_le_bytes(*count).into());
         self.writes = Some(self.writes.as_ref().map_or(first, |writes| writes.start)..end);
     }
+}
+
+/// The start of the block behind this byte.
+pub(super) fn next_block(at: u64) -> u64 {
+    (at + 1).next_multiple_of(BLOCK as u64)
+}
+
+/// The number of records that begin in these blocks. In each block, they are read up to the first unreadable one.
+pub(super) fn count(mut blocks: impl Read) -> io::Result<u64> {
+    let (mut block, mut count) = (Vec::new(), 0);
+    while read_block(&mut blocks, &mut block)? {
+        let mut at = 0;
+        while at < block.len()
+            && at + HEADER <= BLOCK
+            && let Piece::Whole(kind, content) = Piece::of(&block[at..], BLOCK - at)
+        {
+            count += u64::from(matches!(kind, FULL | FIRST));
+            at += HEADER + content.len();
+        }
+    }
+    Ok(count)
 }
 
 pub(super) fn append(file: &mut Vec<u8>, record: &[u8]) {

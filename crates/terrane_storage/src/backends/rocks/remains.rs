@@ -87,7 +87,7 @@ impl Remains {
             return Err(StoreError::backend("open", None, folder, reason));
         }
         left.lost.extend(files::missing(&left.folder));
-        let store = RocksStore::new(false, Keeper::to_read(folder, options, cache, database?));
+        let store = RocksStore::new(false, (Keeper::to_read(folder, options, cache, database?), None));
         Ok((Self { store, scratch: scratch.to_path_buf() }, left.lost))
     }
 }
@@ -151,7 +151,7 @@ impl Files {
         };
         write("MANIFEST-000001", &manifest)?;
         write("CURRENT", b"MANIFEST-000001\n")?;
-        reopening::open_to_read(scratch, options, cache)
+        reopening::open_to_read(scratch, None, options, cache)
     }
 
     /// Tries each table separately: one damaged table would prevent all from being opened.
@@ -230,7 +230,7 @@ impl Blobs {
 }
 
 /// Makes a file available in another folder, which may be on another disk.
-fn link(from: &Path, to: &Path) -> io::Result<()> {
+pub(super) fn link(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(unix)]
     return std::os::unix::fs::symlink(from, to);
     #[cfg(not(unix))]

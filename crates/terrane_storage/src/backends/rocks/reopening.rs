@@ -21,10 +21,12 @@ mod folder;
 #[cfg(test)]
 mod tests;
 
+use super::files::Synced;
 use super::{StoreError, files};
-use crate::Family;
+use crate::{Family, LostWrites};
 use folder::Folder;
 use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind, Options};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -41,10 +43,15 @@ const LONGEST_PATIENCE: Duration = Duration::from_secs(64);
 /// The system's message if the process has too many open files. A stand-in and the database together need twice as many.
 const NO_FILE_HANDLES: &str = "Too many open files";
 
+/// The beginnings and the end of RocksDB's messages if the database is open already.
+const LOCKED_HERE: &str = "IO error: lock hold by current process";
+const LOCKED_ELSEWHERE: &str = "IO error: While lock file";
+const WOULD_BLOCK: &str = "Resource temporarily unavailable";
+
 /// The open database.
 pub(super) enum Database {
-    /// Open for reading and writing, or failed and still readable.
-    Whole(DB),
+    /// Open for reading and writing, or failed and still readable; with the note of what is synced.
+    Whole(DB, Synced),
     /// Open for reading in its state at the failure.
     StandIn(DB),
     /// Nothing is open: the disk cannot even be read, or a change is in progress.
@@ -54,7 +61,7 @@ pub(super) enum Database {
 impl Database {
     pub fn get(&self, path: &Path, operation: &'static str) -> Result<&DB, StoreError> {
         match self {
-            Self::Whole(database) | Self::StandIn(database) => Ok(database),
+            Self::Whole(database, _) | Self::StandIn(database) => Ok(database),
             Self::Closed => {
                 let reason = "its disk failed, and it cannot be opened again yet";
                 Err(StoreError::backend(operation, None, path, reason))
@@ -63,16 +70,37 @@ impl Database {
     }
 }
 
+/// The paths at which this process has left databases open, and how many. RocksDB has a table of all open databases of a
+/// process, by the text of their paths, and such a database never leaves it.
+static LEFT_OPEN: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
+
+/// The path in a spelling that is not in RocksDB's table, unless the database is open.
+fn free_spelling(path: &Path) -> PathBuf {
+    let left_open = LEFT_OPEN.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied().unwrap_or(0);
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return path.to_path_buf() };
+    match left_open {
+        0 => path.to_path_buf(),
+        _ => (0..left_open).fold(folder.to_path_buf(), |folder, _| folder.join(".")).join(name),
+    }
+}
+
 /// Opens the database in this folder, with or without background compaction.
 pub(super) fn open(path: &Path, options: &Options, compacts: bool, cache: &Cache) -> Result<DB, StoreError> {
     let families = families(cache, compacts);
-    DB::open_cf_descriptors(options, path, families).map_err(cannot_open(path))
+    DB::open_cf_descriptors(options, free_spelling(path), families).map_err(cannot_open(path))
 }
 
-/// Opens the database for reading beside a writer. The families are given, since a database opened without them may
-/// hide their data.
-pub(super) fn open_to_read(path: &Path, options: &Options, cache: &Cache) -> Result<DB, StoreError> {
-    DB::open_cf_descriptors_read_only(options, path, families(cache, false), false).map_err(cannot_open(path))
+/// Opens the database for reading beside a writer, with its own logs or those in another folder. The families are given,
+/// since a database opened without them may hide their data.
+pub(super) fn open_to_read(
+    path: &Path,
+    logs: Option<&Path>,
+    options: &Options,
+    cache: &Cache,
+) -> Result<DB, StoreError> {
+    let mut options = options.clone();
+    logs.into_iter().for_each(|logs| options.set_wal_dir(logs));
+    DB::open_cf_descriptors_read_only(&options, path, families(cache, false), false).map_err(cannot_open(path))
 }
 
 fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyDescriptor> {
@@ -84,7 +112,19 @@ fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyD
 }
 
 fn cannot_open(path: &Path) -> impl Fn(rocksdb::Error) -> StoreError {
-    move |error| StoreError::backend("open", None, path, error)
+    move |error| {
+        let text: &str = error.as_ref();
+        let reason = match text {
+            _ if text.starts_with(LOCKED_HERE) => {
+                "this process has it open, or another one that was in this folder; close that first"
+            }
+            _ if text.starts_with(LOCKED_ELSEWHERE) && text.ends_with(WOULD_BLOCK) => {
+                "another process has it open; close it there first"
+            }
+            _ => return StoreError::backend("open", None, path, error),
+        };
+        StoreError::InUse { path: path.to_path_buf(), reason: reason.to_owned() }
+    }
 }
 
 /// Keeps a database open, and reopens it after a failure.
@@ -106,8 +146,8 @@ struct Health {
     folder: Option<Folder>,
     /// Prevents changes of the folder's numbers.
     _pin: Option<File>,
-    /// The last write that survives a loss of power.
-    synced: u64,
+    /// The number of the last successful write.
+    written: u64,
     /// The start of the failed reads since the last write.
     reads_fail_since: Option<Instant>,
     /// The time for which reads may fail before the database is reopened.
@@ -136,19 +176,25 @@ impl Failure {
 
 impl Keeper {
     /// Opens the database in the folder `path` for writing, or creates one there if `create` is `true`.
-    pub fn open(path: &Path, create: bool, mut options: Options, cache: Cache) -> Result<Self, StoreError> {
-        let database = files::open(path, create, || open(path, &options, true, &cache))?;
+    pub fn open(
+        path: &Path,
+        create: bool,
+        mut options: Options,
+        cache: Cache,
+    ) -> Result<(Self, Option<LostWrites>), StoreError> {
+        let read = |logs: Option<&Path>| open_to_read(path, logs, &options, &cache);
+        let (database, note, lost) = files::open(path, create, 0, || open(path, &options, true, &cache), read)?;
         let folder = Folder::at(path)?;
         // A database that is missing later is lost and must not be created again.
         options.create_if_missing(false);
-        let synced = database.latest_sequence_number();
-        Ok(Self::new(path, options, cache, Database::Whole(database), Some(folder), synced))
+        let written = database.latest_sequence_number();
+        Ok((Self::new(path, options, cache, Database::Whole(database, note), Some(folder), written), lost))
     }
 
     /// Opens the database only for reading. It is never reopened.
-    pub fn open_to_read(path: &Path, options: Options, cache: Cache) -> Result<Self, StoreError> {
-        let database = files::open_to_read(path, || open_to_read(path, &options, &cache))?;
-        Ok(Self::to_read(path, options, cache, database))
+    pub fn open_to_read(path: &Path, options: Options, cache: Cache) -> Result<(Self, Option<LostWrites>), StoreError> {
+        let (database, lost) = files::open_to_read(path, |logs| open_to_read(path, logs, &options, &cache))?;
+        Ok((Self::to_read(path, options, cache, database), lost))
     }
 
     /// Like [`open_to_read`](Self::open_to_read), for a database that is already open.
@@ -162,13 +208,13 @@ impl Keeper {
         cache: Cache,
         database: Database,
         folder: Option<Folder>,
-        synced: u64,
+        written: u64,
     ) -> Self {
         let health = Health {
             failure: None,
             _pin: folder.and_then(|_| folder::pin(path)),
             folder,
-            synced,
+            written,
             reads_fail_since: None,
             patience: PAUSE,
             mender: None,
@@ -213,11 +259,11 @@ impl Keeper {
         self.health().failure.as_ref().map_or_else(now, |failure| failure.refusal(&self.path))
     }
 
-    /// Notes a successful write. If the folder is lost, the data is lost too, even if the system reported success.
-    pub fn note_written(self: &Arc<Self>, synced: Option<u64>) -> Result<(), StoreError> {
+    /// Notes the number of a successful write. If the folder is lost, the data is lost too, even if the system reported success.
+    pub fn note_written(self: &Arc<Self>, written: u64) -> Result<(), StoreError> {
         self.expect_folder()?;
         let mut health = self.health();
-        health.synced = synced.unwrap_or(health.synced);
+        health.written = written;
         (health.reads_fail_since, health.patience) = (None, PAUSE);
         Ok(())
     }
@@ -283,10 +329,10 @@ impl Keeper {
             && let Some(failure) = &mut health.failure
         {
             let (compacts, renews) = (!failure.is_damage, mem::take(&mut failure.renews_stand_in));
-            let (folder, synced) = (health.folder, health.synced);
+            let (folder, written) = (health.folder, health.written);
             drop(health);
             let began = Instant::now();
-            let reopened = self.reopen(compacts, renews, folder, synced);
+            let reopened = self.reopen(compacts, renews, folder, written);
             health = self.health();
             match reopened {
                 Ok(folder) => {
@@ -309,18 +355,21 @@ impl Keeper {
         health.is_mending = false;
     }
 
-    fn reopen(&self, compacts: bool, renews: bool, folder: Option<Folder>, synced: u64) -> Result<Folder, StoreError> {
+    fn reopen(&self, compacts: bool, renews: bool, folder: Option<Folder>, written: u64) -> Result<Folder, StoreError> {
         self.expect_same_folder(folder).inspect_err(|_| self.retire())?;
-        let is_good = |found: &DB| !renews && self.expect_all(found, synced).is_ok();
+        let is_good = |found: &DB| !renews && self.expect_all(found, written).is_ok();
         if !matches!(&*self.database(), Database::StandIn(found) if is_good(found)) {
-            let stand_in = open_to_read(&self.path, &self.options, &self.cache);
+            let stand_in = open_to_read(&self.path, None, &self.options, &self.cache);
             self.replace(stand_in.map_or(Database::Closed, Database::StandIn));
         }
         if let Database::StandIn(found) = &*self.database() {
-            self.expect_all(found, synced)?;
+            self.expect_all(found, written)?;
         }
-        let open = || files::open(&self.path, false, || open(&self.path, &self.options, compacts, &self.cache));
-        let whole = open().or_else(|error| match error.to_string().contains(NO_FILE_HANDLES) {
+        let open = || {
+            let read = |logs: Option<&Path>| open_to_read(&self.path, logs, &self.options, &self.cache);
+            files::open(&self.path, false, written, || open(&self.path, &self.options, compacts, &self.cache), read)
+        };
+        let (whole, note, _) = open().or_else(|error| match error.to_string().contains(NO_FILE_HANDLES) {
             // The file handles of the stand-in may be enough.
             true => {
                 self.replace(Database::Closed);
@@ -328,19 +377,20 @@ impl Keeper {
             }
             false => Err(error),
         })?;
-        self.expect_all(&whole, synced)?;
+        self.expect_all(&whole, written)?;
         let folder = Folder::at(&self.path)?;
-        self.replace(Database::Whole(whole));
+        self.replace(Database::Whole(whole, note));
         Ok(folder)
     }
 
-    /// Checks that no synced data is missing. Opening for writing changes a database, so an incomplete one must be left alone.
-    fn expect_all(&self, database: &DB, synced: u64) -> Result<(), StoreError> {
+    /// Checks that no successful write is missing, synced or not: the running world builds on all of them. Opening for writing
+    /// changes a database, so an incomplete one must be left alone. A restart goes on from the last write that is there.
+    fn expect_all(&self, database: &DB, written: u64) -> Result<(), StoreError> {
         let found = database.latest_sequence_number();
-        if found >= synced {
+        if found >= written {
             return Ok(());
         }
-        let reason = format!("it holds only {found} of the {synced} saved changes");
+        let reason = format!("it holds only {found} of the {written} saved changes");
         Err(StoreError::backend("open", None, &self.path, reason))
     }
 
@@ -355,7 +405,7 @@ impl Keeper {
 
     /// Stops the database from creating and removing files. It can still be read.
     fn retire(&self) {
-        if let Database::Whole(database) = &*self.database() {
+        if let Database::Whole(database, _) = &*self.database() {
             database.cancel_all_background_work(false);
             // It can only fail when the database is closing.
             _ = database.disable_file_deletions();
@@ -366,13 +416,14 @@ impl Keeper {
     fn replace(&self, database: Database) {
         let old = self.exchange(database);
         // On closing, RocksDB removes files that it does not know, and rewrites its list of files if that has changed.
-        // In another database's folder this would destroy data. A database that is never closed stays locked in this
-        // process, so other errors than a lost folder are not enough to skip closing.
+        // In another database's folder this would destroy data. A database that is never closed takes memory, so other errors
+        // than a lost folder are not enough to skip closing.
         let found = || self.expect_same_folder(self.health().folder);
         let is_other = || matches!(found(), Err(StoreError::FolderLost { .. })) && self.path.exists();
-        if matches!(old, Database::Whole(_)) && is_other() {
+        if matches!(old, Database::Whole(..)) && is_other() {
             tracing::warn!("another folder is in the place of {}: its files are left alone", self.path.display());
             mem::forget(old);
+            *LEFT_OPEN.lock().unwrap_or_else(PoisonError::into_inner).entry(self.path.clone()).or_insert(0) += 1;
         }
     }
 
@@ -397,7 +448,7 @@ impl Keeper {
         if has_failed || self.expect_same_folder(folder).is_err() {
             return self.replace(Database::Closed);
         }
-        if let Database::Whole(database) = self.exchange(Database::Closed) {
+        if let Database::Whole(database, _) = self.exchange(Database::Closed) {
             files::close(database, &self.path);
         }
     }

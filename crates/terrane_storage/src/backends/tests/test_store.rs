@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone, Default)]
 pub(crate) struct TestStore(Arc<Inner>);
 
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
 #[derive(Default)]
 struct Inner {
     memory: MemoryStore,
@@ -20,6 +22,11 @@ struct Inner {
     good_writes: Mutex<Option<usize>>,
     history: Mutex<Option<Vec<MemoryStore>>>,
     scans: AtomicUsize,
+    delays_writes: AtomicBool,
+    /// The number of scans before delayed writes happen; `None` if they wait for a write.
+    lands_after: Mutex<Option<usize>>,
+    /// Writes that failed and still happen, and what others do right after that.
+    late: Mutex<(Vec<WriteBatch>, Option<Meanwhile>)>,
     /// The keys in damaged blocks.
     unreadable: Mutex<BTreeSet<(Family, Vec<u8>)>>,
 }
@@ -41,6 +48,31 @@ impl TestStore {
     /// Lets this number of writes succeed, and fails all later ones.
     pub(crate) fn fail_writes_after(&self, writes: usize) {
         *self.0.good_writes.lock().unwrap() = Some(writes);
+    }
+
+    /// Sets whether writes fail and happen all the same, just before the next one that does not fail.
+    pub(crate) fn delay_writes(&self, delay: bool) {
+        self.0.delays_writes.store(delay, Ordering::SeqCst);
+    }
+
+    /// Lets delayed writes happen now.
+    pub(crate) fn land_writes(&self) {
+        let (late, meanwhile) = std::mem::take(&mut *self.0.late.lock().unwrap());
+        for batch in late {
+            // It may be refused; its answer is lost in any case.
+            let _ = self.0.memory.write(batch, Durability::Process);
+        }
+        meanwhile.into_iter().for_each(|meanwhile| meanwhile());
+    }
+
+    /// Lets delayed writes happen right after this number of scans.
+    pub(crate) fn land_writes_after(&self, scans: usize) {
+        *self.0.lands_after.lock().unwrap() = Some(scans);
+    }
+
+    /// Sets what others do right after the delayed writes have happened.
+    pub(crate) fn after_landing(&self, meanwhile: impl FnOnce() + Send + 'static) {
+        self.0.late.lock().unwrap().1 = Some(Box::new(meanwhile));
     }
 
     pub(crate) fn on(memory: MemoryStore) -> Self {
@@ -122,6 +154,12 @@ impl KeyValueStore for TestStore {
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
         self.0.scans.fetch_add(1, Ordering::SeqCst);
         let found = self.0.memory.scan(family, range.clone(), limit)?;
+        let mut left = self.0.lands_after.lock().unwrap();
+        *left = left.map(|left| left.saturating_sub(1));
+        if left.take_if(|left| *left == 0).is_some() {
+            self.land_writes();
+        }
+        drop(left);
         // A scan that reached its limit does not look at further entries.
         let end = found.last().filter(|_| found.len() == limit).map(|(last, _)| &last[..]);
         let is_read = |key: &[u8]| range.contains(&key) && end.is_none_or(|end| key <= end);
@@ -139,6 +177,11 @@ impl KeyValueStore for TestStore {
         if self.0.fails_writes.load(Ordering::SeqCst) {
             return Err(self.failed("write", "the disk is full"));
         }
+        if self.0.delays_writes.load(Ordering::SeqCst) {
+            self.0.late.lock().unwrap().0.push(batch);
+            return Err(self.failed("write", "there is no answer"));
+        }
+        self.land_writes();
         let changed = batch.changes().iter().map(|change| (change.family, change.key.clone())).collect();
         self.0.memory.write(batch, durability)?;
         let mut unreadable = self.0.unreadable.lock().unwrap();

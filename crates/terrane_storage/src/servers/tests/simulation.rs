@@ -74,6 +74,12 @@ struct State {
     /// The server whose statement is next.
     next: Option<(usize, Fate)>,
     paused_until: BTreeMap<usize, Duration>,
+    /// The time that a message to or from the database takes, give or take a half.
+    delay: Duration,
+    /// When the messages of the waiting servers arrive.
+    arrivals: BTreeMap<usize, Duration>,
+    /// The waiting servers whose statement was executed, and whose answer is on its way.
+    answering: BTreeSet<usize>,
     /// Writes that may still be executed, with the connection and the incarnation.
     late: Vec<(u64, u64, WriteBatch)>,
     connections: u64,
@@ -86,7 +92,10 @@ struct State {
 struct Database {
     memory: MemoryStore,
     state: Mutex<State>,
-    turn: Condvar,
+    /// Wakes the simulation once a server waits.
+    waits: Condvar,
+    /// Wakes a server for its turn.
+    turns: Vec<Condvar>,
 }
 
 /// The connection of one life of a server.
@@ -95,6 +104,26 @@ struct Connection {
     server: usize,
     number: u64,
     incarnation: AtomicU64,
+}
+
+impl State {
+    /// Sends a message for each waiting server that has none on its way. Returns the servers whose message has arrived; if
+    /// there is none, advances the clock to the next one.
+    fn arrived(&mut self) -> Vec<usize> {
+        for server in &self.waiting {
+            let delay = self.delay.as_micros() as u64;
+            self.arrivals
+                .entry(*server)
+                .or_insert_with(|| self.now + Duration::from_micros(delay / 2 + self.random.below(delay + 1)));
+        }
+        let arrival =
+            |server: &usize| self.arrivals[server].max(self.paused_until.get(server).copied().unwrap_or_default());
+        let arrived: Vec<usize> = self.waiting.iter().copied().filter(|server| arrival(server) <= self.now).collect();
+        if arrived.is_empty() {
+            self.now = self.waiting.iter().map(arrival).min().unwrap_or(self.now);
+        }
+        arrived
+    }
 }
 
 impl Database {
@@ -163,10 +192,11 @@ impl Database {
 
     /// Lets the servers run for this many statements.
     fn run(&self, faults: Faults, statements: usize) {
-        for step in 0..statements {
+        let mut step = 0;
+        while step < statements {
             let mut state = self.lock();
             while state.next.is_some() || state.waiting.len() < state.servers {
-                state = self.turn.wait(state).unwrap();
+                state = self.waits.wait(state).unwrap();
             }
             let state = &mut *state;
             if state.seen.broken.is_some() {
@@ -178,15 +208,18 @@ impl Database {
                 let (_, incarnation, batch) = state.late.remove(index);
                 _ = self.execute(state, incarnation, batch);
             }
-            let now = state.now;
-            let ready =
-                state.waiting.iter().filter(|server| state.paused_until.get(server).is_none_or(|end| *end <= now));
-            let ready: Vec<usize> = ready.copied().collect();
-            if ready.is_empty() {
-                state.now += Duration::from_secs(1);
+            let (now, arrived) = (state.now, state.arrived());
+            if arrived.is_empty() {
                 continue;
             }
-            let server = ready[state.random.below(ready.len() as u64) as usize];
+            let server = arrived[state.random.below(arrived.len() as u64) as usize];
+            state.arrivals.remove(&server);
+            if state.answering.remove(&server) {
+                state.next = Some((server, Fate::Done));
+                self.turns[server].notify_one();
+                continue;
+            }
+            step += 1;
             let is_out = faults == Faults::Outage && (statements / 3..statements / 2).contains(&step);
             if is_out {
                 state.now += TERM * 2 / (statements / 6) as u32;
@@ -206,14 +239,14 @@ impl Database {
                 state.paused_until.insert(server, now + pause);
             }
             state.next = Some((server, fate));
-            self.turn.notify_all();
+            self.turns[server].notify_one();
         }
         let mut state = self.lock();
         while state.next.is_some() || state.waiting.len() < state.servers {
-            state = self.turn.wait(state).unwrap();
+            state = self.waits.wait(state).unwrap();
         }
         state.is_over = true;
-        self.turn.notify_all();
+        self.turns.iter().for_each(Condvar::notify_one);
     }
 }
 
@@ -229,16 +262,26 @@ impl Connection {
     fn turn(&self) -> Result<(MutexGuard<'_, State>, Fate), StoreError> {
         let mut state = self.database.lock();
         state.waiting.insert(self.server);
-        self.database.turn.notify_all();
+        self.database.waits.notify_one();
         while state.next.is_none_or(|(server, _)| server != self.server) {
             if state.is_over {
                 return Err(self.died());
             }
-            state = self.database.turn.wait(state).unwrap();
+            state = self.database.turns[self.server].wait(state).unwrap();
         }
         state.waiting.remove(&self.server);
         let fate = state.next.take().map_or(Fate::Lost, |(_, fate)| fate);
         Ok((state, fate))
+    }
+
+    /// Waits until the answer has arrived.
+    fn answer(&self, mut state: MutexGuard<'_, State>) -> Result<(), StoreError> {
+        if state.delay.is_zero() {
+            return Ok(());
+        }
+        state.answering.insert(self.server);
+        drop(state);
+        self.turn().map(drop)
     }
 
     fn died(&self) -> StoreError {
@@ -250,11 +293,15 @@ impl Connection {
     }
 
     fn read_in_turn<T>(&self, read: impl FnOnce(&MemoryStore) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let (_state, fate) = self.turn()?;
+        let (state, fate) = self.turn()?;
+        let found = read(&self.database.memory);
+        if matches!(fate, Fate::Dies | Fate::DiesAfter) {
+            return Err(self.died());
+        }
+        self.answer(state)?;
         match fate {
-            Fate::Done => read(&self.database.memory),
-            Fate::Dies | Fate::DiesAfter => Err(self.died()),
-            Fate::Lost | Fate::Unanswered | Fate::Late => Err(self.unreachable()),
+            Fate::Done => found,
+            Fate::Dies | Fate::DiesAfter | Fate::Lost | Fate::Unanswered | Fate::Late => Err(self.unreachable()),
         }
     }
 
@@ -291,10 +338,10 @@ impl KeyValueStore for Connection {
             }
         }
         let mut execute = |batch| self.database.execute(&mut state, incarnation, batch);
-        match fate {
+        let done = match fate {
             Fate::Done => execute(batch),
             Fate::Unanswered => execute(batch).and(Err(self.unreachable())),
-            Fate::DiesAfter => execute(batch).and(Err(self.died())),
+            Fate::DiesAfter => return execute(batch).and(Err(self.died())),
             Fate::Lost => Err(self.unreachable()),
             Fate::Late => {
                 state.late.push((self.number, incarnation, batch));
@@ -303,9 +350,11 @@ impl KeyValueStore for Connection {
             Fate::Dies => {
                 // The database may still read the statement.
                 state.late.push((self.number, incarnation, batch));
-                Err(self.died())
+                return Err(self.died());
             }
-        }
+        };
+        self.answer(state)?;
+        done
     }
 
     fn sync(&self) -> Result<(), StoreError> {
@@ -477,8 +526,8 @@ impl Simulation {
     ///
     /// # Panics
     /// If a rule is broken.
-    pub fn run(servers: usize, seed: u64, faults: Faults, statements: usize) -> Self {
-        let (seen, database) = simulate(servers, seed, faults, statements * servers, |database, server| {
+    pub fn run(servers: usize, seed: u64, delay: Duration, faults: Faults, statements: usize) -> Self {
+        let (seen, database) = simulate(servers, seed, delay, faults, statements * servers, |database, server| {
             while !database.lock().is_over {
                 // A life ends with an error: the server died or was ended.
                 _ = Life::begin(database, server, seed).and_then(|mut life| life.play());
@@ -493,7 +542,7 @@ impl Simulation {
 
     /// Runs servers on a ring whose territories all want the ground between them, and returns the number of owners at the
     /// end.
-    pub fn join_in_a_ring(servers: usize, seed: u64) -> usize {
+    pub fn join_in_a_ring(servers: usize, seed: u64, delay: Duration) -> usize {
         let (own, between): (&[_], &[_]) = match servers {
             2 => (&[(0, 0), (2, 0)], &[(1, 0), (1, 0)]),
             3 => (&[(0, 0), (2, 0), (1, 2)], &[(1, 0), (2, 1), (0, 1)]),
@@ -513,7 +562,7 @@ impl Simulation {
                 life.hand_over()?;
             }
         };
-        let (_, database) = simulate(servers, seed, Faults::None, 150 * servers, |database, server| {
+        let (_, database) = simulate(servers, seed, delay, Faults::None, 150 * servers, |database, server| {
             _ = play(database, server);
         });
         let owners = database.owners();
@@ -526,6 +575,7 @@ impl Simulation {
 fn simulate(
     servers: usize,
     seed: u64,
+    delay: Duration,
     faults: Faults,
     statements: usize,
     play: impl Fn(&Arc<Database>, usize) + Sync,
@@ -537,13 +587,18 @@ fn simulate(
         servers,
         next: None,
         paused_until: BTreeMap::new(),
+        delay,
+        arrivals: BTreeMap::new(),
+        answering: BTreeSet::new(),
         late: Vec::new(),
         connections: 0,
         leases: BTreeMap::new(),
         is_over: false,
         seen: Simulation::default(),
     };
-    let database = Arc::new(Database { memory: MemoryStore::new(), state: Mutex::new(state), turn: Condvar::new() });
+    let turns = (0..servers).map(|_| Condvar::new()).collect();
+    let (memory, state) = (MemoryStore::new(), Mutex::new(state));
+    let database = Arc::new(Database { memory, state, waits: Condvar::new(), turns });
     thread::scope(|scope| {
         for server in 0..servers {
             let (database, play) = (&database, &play);
@@ -552,6 +607,6 @@ fn simulate(
         database.run(faults, statements);
     });
     let seen = std::mem::take(&mut database.lock().seen);
-    assert_eq!(seen.broken, None, "{servers} servers, seed {seed}");
+    assert_eq!(seen.broken, None, "{servers} servers, seed {seed}, {delay:?} to the database");
     (seen, database)
 }

@@ -1,18 +1,21 @@
 //! Worlds of several servers, through [`WorldStore`].
 
 use super::{plot, set};
+use crate::backends::test_store::TestStore;
 use crate::block::{BlockId, BlockRecord, BlockRegistry, BlockType};
 use crate::chunk::Chunk;
-use crate::servers::{Crossing, CrossingId, PlotContents, TERM};
+use crate::servers::{Crossing, CrossingId, Incarnation, TERM};
 use crate::space::{BatchPos, BlockPos, ChunkPos, DimensionId, GeneratorIdentity};
 use crate::{
-    Durability, EntityRecord, Family, KeyValue, KeyValueStore, MemoryStore, RegistryLists, SaveBatch, StorageConfig,
-    StoreError, WorldOpenError, WorldStore, WriteBatch, mark_stored,
+    ChildRecord, Durability, EntityRecord, Family, KeyValue, KeyValueStore, MemoryStore, OpenWait, PlotContents,
+    RegistryLists, SaveBatch, StorageConfig, StoreError, WorldOpenError, WorldStore, WriteBatch, mark_stored,
 };
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::mem;
+use std::ops::{ControlFlow, Range};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
@@ -62,21 +65,53 @@ fn a_process_has_the_world_alone_once_no_server_shows_life() {
     let store = Arc::new(MemoryStore::new());
     let [left, living, dead] = [0; 3].map(|_| join(&store));
     left.incarnation().unwrap().leave().unwrap();
-    let opened = std::thread::scope(|scope| {
-        let opened = scope.spawn(|| WorldStore::from_store(store.clone()));
-        while !opened.is_finished() {
-            living.incarnation().unwrap().beat().unwrap();
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        opened.join().unwrap().unwrap_err()
-    });
-    assert!(matches!(opened, WorldOpenError::Shared { servers: 2, .. }), "{opened}");
+    let show_life = |_: &str| {
+        living.incarnation().unwrap().beat().unwrap();
+        ControlFlow::Continue(())
+    };
+    let config = StorageConfig::Custom(store.clone());
+    let refused = WorldStore::open_waiting(&config, &mut OpenWait::new(Duration::ZERO, show_life)).unwrap_err();
+    assert!(matches!(refused, WorldOpenError::Shared { servers: 2, .. }), "{refused}");
     living.incarnation().unwrap().leave().unwrap();
     let begin = Instant::now();
     let alone = WorldStore::from_store(store).unwrap();
     assert!(begin.elapsed() >= TERM);
     assert!(matches!(dead.incarnation().unwrap().beat(), Err(StoreError::Superseded { .. })));
     commit(&alone, stone(DimensionId(0), ChunkPos::new(0, 0, 0), 3, &mut [0; 64])).unwrap();
+}
+
+/// Promise, servers: A heartbeat of a dead server that was still on its way does not keep a process from having its world alone.
+#[test]
+fn a_late_heartbeat_and_a_server_that_leaves_are_no_signs_of_life() {
+    let store = Arc::new(MemoryStore::new());
+    drop(join(&store));
+    let [killed, leaving] = [0; 2].map(|address| Incarnation::join(store.clone(), &[address]).unwrap());
+    let (config, mut told) = (StorageConfig::Custom(store.clone()), Vec::new());
+    let tell = |reason: &str| {
+        // Both happen after the heartbeats were read for the first time.
+        if told.is_empty() {
+            killed.beat().unwrap();
+            leaving.leave().unwrap();
+        }
+        told.push(reason.to_owned());
+        ControlFlow::Continue(())
+    };
+    let mut wait = OpenWait::new(Duration::MAX, tell).with_term(Duration::from_millis(800));
+    let alone = WorldStore::open_waiting(&config, &mut wait).unwrap();
+    drop(wait);
+    assert!(told[0].contains("2 servers did not leave"), "{told:?}");
+    assert!(matches!(killed.beat(), Err(StoreError::Superseded { .. })));
+    commit(&alone, stone(DimensionId(0), ChunkPos::new(0, 0, 0), 3, &mut [0; 64])).unwrap();
+}
+
+#[test]
+fn an_opening_that_waits_for_heartbeats_can_be_stopped() {
+    let store = Arc::new(MemoryStore::new());
+    drop(join(&store));
+    let _killed = Incarnation::join(store.clone(), b"here").unwrap();
+    let mut wait = OpenWait::new(Duration::MAX, |_| ControlFlow::Break(()));
+    let stopped = WorldStore::open_waiting(&StorageConfig::Custom(store), &mut wait).unwrap_err();
+    assert!(matches!(stopped, WorldOpenError::Shared { servers: 1, .. }), "{stopped}");
 }
 
 #[test]
@@ -231,8 +266,9 @@ fn an_entity_that_crosses_is_stored_once_at_any_time() {
     commit(&a, leaves).unwrap();
     assert_eq!(stored(&a), (0, 1));
 
-    assert_eq!(server_b.crossings(&set(&[(0, 0), (2, 0)])), Ok(Vec::new()));
-    assert_eq!(server_b.crossings(&set(&[(1, 0)])), Ok(vec![(id, Crossing::Entities(vec![record(7)]))]));
+    let crossings = |plots| server_b.crossings(&set(plots), &BTreeMap::new());
+    assert_eq!(crossings(&[(0, 0), (2, 0)]), Ok((Vec::new(), BTreeMap::new())));
+    assert_eq!(crossings(&[(1, 0)]), Ok((vec![(id, Crossing::Entities(vec![record(7)]))], BTreeMap::new())));
     let mut arrives = SaveBatch::default();
     arrives.entities.insert(record(7).id, Some(record(7)));
     arrives.received.insert(id);
@@ -244,10 +280,134 @@ fn an_entity_that_crosses_is_stored_once_at_any_time() {
     assert!(error.to_string().contains("crossing 1 of server 1 to plot [1, 0] of dimension 1"), "{error}");
 }
 
+fn message(number: u64, x: i64, sender: u64) -> (CrossingId, Crossing) {
+    let block = BlockPos::new(x << 9, 5, 0);
+    let message = Crossing::Message { block, entity: None, kind: "game::Greeting".into(), bytes: vec![1] };
+    (CrossingId { plot: plot(x, 0), sender, number }, message)
+}
+
+#[test]
+fn a_long_queue_is_read_in_parts_even_if_some_of_it_is_damaged() {
+    let store = Arc::new(MemoryStore::new());
+    let world = join(&store);
+    let server = world.incarnation().unwrap();
+    let sent = (1..=600).map(|number| message(number, 1, server.number())).collect();
+    commit(&world, SaveBatch { sent, ..SaveBatch::default() }).unwrap();
+    let (damaged, _) = message(9, 1, server.number());
+    let mut writes = WriteBatch::default();
+    writes.put(Family::Meta, damaged.key(), vec![0xff]);
+    store.write(writes, Durability::Sync).unwrap();
+    let (mut after, mut numbers, mut parts) = (BTreeMap::new(), Vec::new(), 0);
+    loop {
+        let (found, last) = server.crossings(&set(&[(0, 0), (1, 0)]), &after).unwrap();
+        numbers.extend(found.into_iter().map(|(id, _)| id.number));
+        (after, parts) = (last, parts + 1);
+        if after.is_empty() {
+            break;
+        }
+    }
+    assert_eq!((numbers, parts), ((1..=600).filter(|number| *number != 9).collect(), 3));
+}
+
+#[test]
+fn an_entity_on_its_way_has_the_place_where_it_goes() {
+    let store = Arc::new(MemoryStore::new());
+    let [a, b] = [0; 2].map(|_| join(&store));
+    let (child, other) = (Uuid::from_u128(8), EntityRecord { block: BlockPos::new(-70, 5, 40), ..record(9) });
+    let children = vec![ChildRecord { parent: None, id: Some(child), place: None, viewer: None, components: vec![] }];
+    let rider = EntityRecord { children, ..record(7) };
+    let stays = EntityRecord { block: BlockPos::new(3, 5, 0), ..record(10) };
+    commit(&a, SaveBatch { entities: [(stays.id, Some(stays.clone()))].into(), ..SaveBatch::default() }).unwrap();
+    let id = CrossingId { plot: plot(1, 0), sender: a.incarnation().unwrap().number(), number: 1 };
+    let mut leaves = SaveBatch::default();
+    leaves.sent.insert(id, Crossing::Entities(vec![rider.clone(), other.clone()]));
+    leaves.sent.extend([message(2, 1, id.sender)]);
+    commit(&a, leaves).unwrap();
+    let place = |record: &EntityRecord| (record.dimension, record.column());
+    let wanted = [rider.id, child, other.id, stays.id, Uuid::from_u128(11)];
+    let mut expected: BTreeMap<_, _> = [&rider, &other, &stays].map(|record| (record.id, place(record))).into();
+    expected.insert(child, place(&rider));
+    assert_eq!(a.entity_places(&wanted), Ok(expected.clone()));
+    assert_eq!(b.entity_places(&wanted), Ok(expected));
+    assert_eq!(b.entity_places(&[Uuid::from_u128(11)]), Ok(BTreeMap::new()));
+}
+
+/// In the middle of the search the entity arrives, and then goes on to where the search has already been.
+#[test]
+fn an_entity_is_found_wherever_it_goes_during_the_search() {
+    for (arrival, departure) in (0..20).flat_map(|arrival| (arrival..20).map(move |departure| (arrival, departure))) {
+        let store = Arc::new(Lossy::default());
+        let [a, b] = [0; 2].map(|_| Arc::new(WorldStore::join(store.clone(), b"").unwrap()));
+        let [server_a, server_b] = [&a, &b].map(|world| world.incarnation().unwrap().number());
+        // More than one page.
+        let mut sent: BTreeMap<_, _> = (2..1_100).map(|number| message(number, number as i64, server_a)).collect();
+        let first = CrossingId { plot: plot(5_000, 0), sender: server_a, number: 1 };
+        sent.insert(first, Crossing::Entities(vec![record(7)]));
+        commit(&a, SaveBatch { sent, ..SaveBatch::default() }).unwrap();
+        let (mut arrives, mut departs) = (SaveBatch::default(), SaveBatch::default());
+        arrives.entities.insert(record(7).id, Some(record(7)));
+        arrives.received.insert(first);
+        departs.entities.insert(record(7).id, None);
+        let second = CrossingId { plot: plot(1, 0), sender: server_b, number: 1 };
+        departs.sent.insert(second, Crossing::Entities(vec![record(7)]));
+        for (before, batch) in [(arrival, arrives), (departure, departs)] {
+            let b = b.clone();
+            store.before_answer(before, move || commit(&b, batch).unwrap());
+        }
+        let found = a.entity_places(&[record(7).id]).unwrap();
+        assert!(found.contains_key(&record(7).id), "it arrives before answer {arrival} and departs before {departure}");
+        // The hooks hold the world, which holds the store.
+        store.meanwhile.lock().unwrap().clear();
+    }
+}
+
+#[test]
+fn a_damaged_chunk_is_replaced_by_the_owner_of_its_ground_alone() {
+    let store = TestStore::default();
+    let [a, b] = [0; 2].map(|_| Arc::new(WorldStore::join(Arc::new(store.clone()), b"").unwrap()));
+    a.incarnation().unwrap().acquire(&set(&[(0, 0)])).unwrap();
+    let (dimension, pos) = (DimensionId(1), ChunkPos::new(0, 0, 0));
+    commit(&a, stone(dimension, pos, 3, &mut [0; 64])).unwrap();
+    let key = crate::keys::chunk_key(dimension, pos);
+    store.tamper(Family::Chunks, &key, |value| value.truncate(3));
+    let damaged = store.contents();
+    let made = || Arc::new(Chunk::uniform(STONE));
+    assert_eq!(b.replace_damaged(dimension, pos, made()), Ok(false));
+    assert!(store.contents() == damaged);
+    // The ground goes to the other server while the chunk is looked at.
+    let (from, to) = (a.clone(), b.incarnation().unwrap().number());
+    store.after_landing(move || assert!(from.incarnation().unwrap().hand_over(&set(&[(0, 0)]), to).unwrap()));
+    assert_eq!(a.replace_damaged(dimension, pos, made()), Ok(false));
+    assert_eq!(store.get(Family::Chunks, &key).unwrap().unwrap().len(), 3);
+    assert_eq!((b.replace_damaged(dimension, pos, made()), b.set_aside().unwrap().len()), (Ok(true), 1));
+    let loaded = a.load_batch(dimension, pos.column().batch(), &[pos.column()], 0..1).unwrap();
+    assert_eq!(loaded[0].column.chunk(0), Some(&made()));
+}
+
 /// A store whose answers to writes can be lost.
+#[derive(Default)]
 struct Lossy {
     store: MemoryStore,
     loses_answers: AtomicBool,
+    /// What others do before the next answers to reads.
+    meanwhile: Mutex<Vec<(usize, Box<dyn FnOnce() + Send>)>>,
+}
+
+impl Lossy {
+    /// Sets what others do before this one of the next answers to reads.
+    fn before_answer(&self, answer: usize, act: impl FnOnce() + Send + 'static) {
+        self.meanwhile.lock().unwrap().push((answer, Box::new(act)));
+    }
+
+    fn act(&self) {
+        // What others read meanwhile does not count.
+        let mut waiting = mem::take(&mut *self.meanwhile.lock().unwrap());
+        for (_, act) in waiting.extract_if(.., |(answer, _)| *answer == 0) {
+            act();
+        }
+        waiting.iter_mut().for_each(|(answer, _)| *answer -= 1);
+        *self.meanwhile.lock().unwrap() = waiting;
+    }
 }
 
 impl KeyValueStore for Lossy {
@@ -260,10 +420,12 @@ impl KeyValueStore for Lossy {
     }
 
     fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.act();
         self.store.multi_get(family, keys)
     }
 
     fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.act();
         self.store.scan(family, range, limit)
     }
 
@@ -282,7 +444,7 @@ impl KeyValueStore for Lossy {
 
 #[test]
 fn a_commit_whose_answer_was_lost_can_be_repeated_whatever_is_written_meanwhile() {
-    let store = Arc::new(Lossy { store: MemoryStore::new(), loses_answers: AtomicBool::new(false) });
+    let store = Arc::new(Lossy::default());
     let world = WorldStore::join(store.clone(), b"").unwrap();
     let id = CrossingId { plot: plot(1, 0), sender: 9, number: 1 };
     let mut sent = SaveBatch::default();
@@ -294,9 +456,14 @@ fn a_commit_whose_answer_was_lost_can_be_repeated_whatever_is_written_meanwhile(
     store.loses_answers.store(true, Ordering::Relaxed);
     assert!(commit(&world, arrives.clone()).unwrap_err().is_outage());
     store.loses_answers.store(false, Ordering::Relaxed);
-    // A heartbeat and the clock are written before the commit is repeated.
+    // A heartbeat, the clock and a repaired chunk are written before the commit is repeated.
     world.incarnation().unwrap().beat().unwrap();
     world.agree_on_clock(DimensionId(1), Duration::from_secs(1), None).unwrap();
+    world.incarnation().unwrap().acquire(&set(&[(0, 0)])).unwrap();
+    let (pos, mut damaged) = (ChunkPos::new(0, 0, 0), WriteBatch::default());
+    damaged.put(Family::Chunks, crate::keys::chunk_key(DimensionId(1), pos), vec![0]);
+    store.write(damaged, Durability::Sync).unwrap();
+    assert_eq!(world.replace_damaged(DimensionId(1), pos, Arc::new(Chunk::uniform(BlockId::AIR))), Ok(true));
     commit(&world, arrives.clone()).unwrap();
     assert_eq!(
         (world.entity(record(7).id).unwrap(), world.crossings(DimensionId(1)).unwrap()),
@@ -307,7 +474,7 @@ fn a_commit_whose_answer_was_lost_can_be_repeated_whatever_is_written_meanwhile(
 
 #[test]
 fn what_was_sent_is_not_sent_again_when_its_commit_is_repeated() {
-    let store = Arc::new(Lossy { store: MemoryStore::new(), loses_answers: AtomicBool::new(false) });
+    let store = Arc::new(Lossy::default());
     let [a, b] = [0; 2].map(|_| WorldStore::join(store.clone(), b"").unwrap());
     let crossing = |number| CrossingId { plot: plot(1, 0), sender: a.incarnation().unwrap().number(), number };
     let mut leaves = SaveBatch::default();
@@ -325,7 +492,7 @@ fn what_was_sent_is_not_sent_again_when_its_commit_is_repeated() {
     commit(&a, leaves).unwrap();
     let waiting: Vec<_> = a.crossings(DimensionId(1)).unwrap().into_iter().map(|(id, _)| id).collect();
     assert_eq!((b.entity(record(7).id).unwrap(), waiting), (Some(record(7)), vec![crossing(2)]));
-    assert_eq!(a.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count(), 0);
+    assert_eq!(a.verify(|_| ControlFlow::Continue(())).unwrap().damage.count(), 0);
 }
 
 #[test]
@@ -342,7 +509,7 @@ fn a_player_is_on_one_server() {
     assert_eq!(server_b.log_in("Zoë"), Ok(None));
     server_b.leave().unwrap();
     assert_eq!(server_a.log_in("Zoë"), Ok(None), "its server has ended");
-    let damage = a.verify(|_| std::ops::ControlFlow::Continue(())).unwrap().damage.count();
+    let damage = a.verify(|_| ControlFlow::Continue(())).unwrap().damage.count();
     assert_eq!(damage, 0);
 }
 

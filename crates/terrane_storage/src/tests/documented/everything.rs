@@ -14,7 +14,7 @@ use crate::tiers::cluster::{self, Part, Parts};
 use crate::upkeep::{ExistingGround, ImportReport, LostObject};
 use crate::{
     ChildRecord, ChunkGroup, Durability, EntityRecord, Family, KeyValueStore, RegistryLists, SaveBatch,
-    StoredBlockTick, StoredPregeneration, Tier, ViewerRecord, WorldStore, WriteBatch, keys,
+    StoredBlockTick, StoredPregeneration, Tier, TileHistory, ViewerRecord, WorldStore, WriteBatch, keys,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -112,6 +112,14 @@ fn ground() -> SaveBatch {
     (masks[0], masks[9], masks[63]) = (0x8001, 1, 0xffff);
     batch.tiles.insert((OVERWORLD, TilePos::new(0, 0)), masks);
     batch.tiles.insert((OVERWORLD, TilePos::new(-1, i64::MAX >> 9)), [1; 64]);
+    let mut history = TileHistory::default();
+    history.set_new(ColumnPos::new(1, 0), true);
+    history.set_new(ColumnPos::new(31, 31), true);
+    for column in BatchPos::new(7, 7).columns() {
+        history.set_heights(column, Some((-64..-16).chain(0..320).collect()));
+    }
+    batch.heights.insert(OVERWORLD, -64..320);
+    batch.histories.insert((OVERWORLD, TilePos::new(0, 0)), history);
     let tick = |block, kind: &str, remaining| StoredBlockTick { block, kind: kind.into(), remaining };
     let place = BlockPos::new(-1, -17, 15);
     let ticks = vec![tick(place, "game:flow", 300), tick(place, "game:fade", 0), tick(place, "game:fade", u64::MAX)];

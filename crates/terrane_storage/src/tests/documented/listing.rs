@@ -5,14 +5,17 @@ use crate::bytes;
 use crate::bytes::record;
 use crate::chunk::Chunk;
 use crate::chunk::format::cluster::cluster_place;
-use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnArea, ColumnPos, DimensionId, cell_index};
+use crate::space::{
+    BatchPos, BlockPos, CHUNK_SIZE, ChunkPos, ColumnArea, ColumnPos, DimensionId, HeightSet, TILE_BATCHES, cell_index,
+};
 use crate::tiers::cluster::{self, Part};
 use crate::tiers::{LOST_CHUNK, heat};
 use crate::upkeep::{ExistingGround, ImportReport};
 use crate::values::blocks::KnownBlocks;
+use crate::values::stored_graph::{self, Masks};
 use crate::{
     Access, ChildRecord, ChunkGroup, EntityRecord, Family, StorageConfig, StoredPregeneration, Tier, ViewerRecord,
-    WorldStore, envelope, keys,
+    WorldStore, envelope, keys, mark_stored,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -193,6 +196,10 @@ impl Listing {
         if let Some(dimension) = keys::parse_key_of_dimension(keys::OWN_SEED, key) {
             return Some(format!("seed ({}): ({})", dimension.0, record::decode::<u64>(value).unwrap()));
         }
+        if let Some(dimension) = keys::parse_key_of_dimension(keys::HEIGHTS, key) {
+            let (low, high): (i64, i64) = record::decode(value).unwrap();
+            return Some(format!("heights ({}): ({low} {high})", dimension.0));
+        }
         if let Some(dimension) = keys::parse_key_of_dimension(keys::CLOCK, key) {
             let clock = duration(record::decode(envelope::open(value).unwrap().1).unwrap());
             return Some(format!("clock ({}): version 0 ({clock})", dimension.0));
@@ -213,6 +220,28 @@ impl Listing {
             let masks = self.world.tile_masks(dimension, tile, value).unwrap();
             let masks: Vec<u8> = masks.iter().flat_map(|mask| mask.to_le_bytes()).collect();
             return Some(format!("stored ({} {} {}): version 0 {}", dimension.0, tile.x, tile.z, hex(&masks)));
+        }
+        if let Some((dimension, tile)) = keys::parse_history_key(key) {
+            let history = self.world.tile_history(dimension, tile, value).unwrap();
+            let (mut new, mut heights) = ([0; TILE_BATCHES], Vec::<(&HeightSet, Masks)>::new());
+            for column in tile.batches().flat_map(BatchPos::columns) {
+                stored_graph::set_mark(&mut new, column, history.is_new(column));
+                let Some(of) = history.heights(column) else { continue };
+                match heights.iter_mut().find(|(known, _)| *known == of) {
+                    Some((_, columns)) => mark_stored(columns, column),
+                    None => {
+                        heights.push((of, [0; TILE_BATCHES]));
+                        heights.last_mut().into_iter().for_each(|(_, columns)| mark_stored(columns, column));
+                    }
+                }
+            }
+            let heights = list(heights.iter().map(|(heights, columns)| {
+                let ranges = list(heights.ranges().map(|range| format!("({} {})", range.start, range.end)));
+                format!("({ranges} {})", hex(&stored_graph::bytes_of(columns)))
+            }));
+            let (version, new) = (envelope::open(value).unwrap().0, hex(&stored_graph::bytes_of(&new)));
+            let place = format!("({} {} {})", dimension.0, tile.x, tile.z);
+            return Some(format!("history {place}: version {version} ({new} {heights})"));
         }
         if let Some((dimension, column)) = keys::parse_summary_key(key) {
             let summary = self.world.summary(dimension, column, value).unwrap();

@@ -7,7 +7,7 @@ use super::name::{self, Name};
 use super::reader::FoundColumn;
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::commit::Commit;
-use crate::space::{BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet, TILE_BATCHES};
+use crate::space::{BlockPos, CHUNK_COORDINATES, CHUNK_SIZE, ColumnPos, HeightSet, TILE_BATCHES};
 use crate::upkeep::UpkeepError;
 use crate::values::stored_graph::{self, Masks};
 use crate::{EntityRecord, Family, LoadedColumn, SaveBatch, StoredBlockTick, keys, mark_stored, values::block_ticks};
@@ -27,6 +27,10 @@ struct ArrivingColumn {
     displaced: u64,
     /// The chunk heights for which the export has data.
     told: HeightSet,
+    /// `true` if no region of the exported world was told of it.
+    is_new: bool,
+    /// The block heights for which it was generated, if they are known.
+    heights: Option<HeightSet>,
 }
 
 impl Import<'_> {
@@ -63,7 +67,12 @@ impl Import<'_> {
             let name = Name::Column(found.pos, name::TICKS);
             ticks.push((height, list.map_err(|reason| self.reader.bad(name, &reason))?));
         }
-        let mut arriving = ArrivingColumn { pos, chunks, ticks, entities: Vec::new(), displaced: 0, told };
+        let history = self.histories.get(&found.pos.tile());
+        let is_new = history.is_some_and(|history| history.is_new(found.pos));
+        let heights = history.and_then(|history| history.heights(found.pos));
+        let heights = heights.map(|heights| moved_heights(heights, by[1]));
+        let (entities, displaced) = (Vec::new(), 0);
+        let mut arriving = ArrivingColumn { pos, chunks, ticks, entities, displaced, told, is_new, heights };
         for mut entity in found.entities {
             entity.dimension = self.dimension;
             entity.block = moved_block(entity.block, by).ok_or(UpkeepError::OutOfRange { column: found.pos })?;
@@ -110,6 +119,13 @@ impl Import<'_> {
         let mut masks: Masks = stored.unwrap_or([0; TILE_BATCHES]);
         mark_stored(&mut masks, pos);
         save.tiles.insert((dimension, tile), masks);
+        let heights =
+            arriving.heights.filter(|heights| !self.is_sparse && Some(heights) != self.first_heights.as_ref());
+        if !is_stored && (arriving.is_new || heights.is_some()) {
+            let history = self.world.history_in(save, dimension, tile)?;
+            history.set_new(pos, arriving.is_new);
+            history.set_heights(pos, heights);
+        }
         save.unused.insert((dimension, pos));
         self.record.report.columns += 1;
         self.record.report.displaced_entities += arriving.displaced;
@@ -193,6 +209,18 @@ impl Import<'_> {
         }
         Ok(())
     }
+}
+
+/// Block heights, moved up by `by` chunks. Ends of `i64` stay where they are.
+fn moved_heights(heights: &HeightSet, by: i64) -> HeightSet {
+    let end = |height: i64| match height {
+        i64::MIN | i64::MAX => height,
+        height => height.saturating_add(by.saturating_mul(CHUNK_SIZE as i64)),
+    };
+    heights.ranges().fold(HeightSet::new(), |mut moved, range| {
+        moved.insert(end(range.start)..end(range.end));
+        moved
+    })
 }
 
 fn moved_block(block: BlockPos, by: [i64; 3]) -> Option<BlockPos> {

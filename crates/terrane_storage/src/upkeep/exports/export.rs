@@ -5,7 +5,7 @@ use super::ground::{BatchObjects, Walk, batches, columns_of};
 use super::name::{self, Name};
 use super::writer::Writer;
 use super::{ExportOptions, ExportReport, LostObject};
-use crate::space::{BatchPos, BlockBox, ColumnPos, TilePos};
+use crate::space::{BatchPos, BlockBox, ColumnPos, DimensionId, TilePos};
 use crate::upkeep::UpkeepError;
 use crate::values::{record, stored_graph};
 use crate::work::Progress;
@@ -71,7 +71,8 @@ impl WorldStore {
         }
         let masks: Vec<Packed> = tiles.iter().map(columns_object).collect();
         let state = self.state_of(&masks, &lists);
-        let first = || list_objects(&lists, &dimensions).chain(masks).collect();
+        let histories = self.history_objects(dimension.id, &tiles)?;
+        let first = || list_objects(&lists, &dimensions).chain(masks).chain(histories).collect();
         let mut writer = Writer::open(path, record::encode(&header), state, options.objects_per_file, at_once, first)?;
         if writer.progress.report.finished {
             return Ok(writer.report());
@@ -108,6 +109,17 @@ impl WorldStore {
             area,
             is_clustered,
         })
+    }
+
+    /// The histories of the exported columns, for the tiles that have one.
+    fn history_objects(&self, dimension: DimensionId, tiles: &[StoredTile]) -> Result<Vec<Packed>> {
+        let mut histories: BTreeMap<_, _> = self.histories(dimension)?.into_iter().collect();
+        let first = self.first_heights(dimension)?;
+        let objects = tiles.iter().filter_map(|(tile, masks)| {
+            let history = histories.remove(tile).unwrap_or_default().of_columns(masks, first.clone());
+            (!history.is_empty()).then(|| (Name::History(*tile).to_string(), 0, history.encode()))
+        });
+        Ok(objects.collect())
     }
 
     /// A checksum that distinguishes states of the world within one session.
@@ -260,9 +272,7 @@ fn without(tiles: Vec<StoredTile>, lost: &[ColumnPos]) -> Vec<Packed> {
         of_tiles.entry(column.tile()).or_default().push(*column);
     }
     let changed = tiles.into_iter().filter_map(|(tile, mut masks)| {
-        for (place, bit) in of_tiles.get(&tile)?.iter().map(|column| stored_graph::place_of(*column)) {
-            masks[place] &= !(1 << bit);
-        }
+        of_tiles.get(&tile)?.iter().for_each(|column| stored_graph::set_mark(&mut masks, *column, false));
         Some(columns_object(&(tile, masks)))
     });
     changed.collect()

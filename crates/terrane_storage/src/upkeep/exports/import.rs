@@ -7,12 +7,12 @@ use super::name::{self, Name};
 use super::reader::Reader;
 use super::types::Types;
 use super::{ExistingGround, ImportOptions, ImportReport};
-use crate::space::{BatchPos, ColumnPos, DimensionId};
+use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet, TilePos};
 use crate::upkeep::UpkeepError;
 use crate::values::stored_graph;
 use crate::work::{Progress, Tell};
 use crate::{
-    Durability, Family, StoreError, StoredDimension, StoredItem, StoredTile, WorldStore, WriteBatch, keys,
+    Durability, Family, StoreError, StoredDimension, StoredItem, StoredTile, TileHistory, WorldStore, WriteBatch, keys,
     values::record,
 };
 use serde::{Deserialize, Serialize};
@@ -85,6 +85,7 @@ impl WorldStore {
     ) -> Result<ImportReport> {
         let mut reader = Reader::open(path, options.leaves_damaged)?;
         let (tiles, lost) = reader.tiles(options.leaves_damaged)?;
+        let (histories, lost_histories) = reader.histories(&tiles, options.leaves_damaged)?;
         let batches = batches(&tiles);
         check_places(&batches, options)?;
         let (blocks, components) = (reader.list(name::BLOCKS)?, reader.list(name::COMPONENTS)?);
@@ -108,7 +109,7 @@ impl WorldStore {
                 check.run(&mut reader, &batches)?;
                 let mut record =
                     ImportRecord { of, with: options.with(), kept: (1, String::new()), ..ImportRecord::default() };
-                lost.iter().for_each(|error| record.report.lose(None, error));
+                lost.iter().chain(&lost_histories).for_each(|error| record.report.lose(None, error));
                 record
             }
         };
@@ -116,8 +117,21 @@ impl WorldStore {
         let dimension = self.open_dimension_as(&name, origin, reader.header.is_sparse)?;
         let others = dimension_numbers(&mut reader, &dimensions, dimension)?;
         let (tiles, done) = (&tiles, Progress::default());
-        let mut import =
-            Import { world: self, options, reader, tiles, types, dimension, is_sparse, others, number, record, done };
+        let mut import = Import {
+            world: self,
+            options,
+            reader,
+            tiles,
+            histories,
+            first_heights: self.first_heights(dimension)?.map(HeightSet::from),
+            types,
+            dimension,
+            is_sparse,
+            others,
+            number,
+            record,
+            done,
+        };
         let mut end = import.kept(&mut progress)?;
         if end.is_continue() {
             end = import.ground(&batches, &mut progress)?;
@@ -148,6 +162,7 @@ impl WorldStore {
 
     /// Discards the progress of unfinished imports into a dimension, because their ground is about to change.
     pub(in crate::upkeep) fn forget_imports(&self, dimension: DimensionId) -> std::result::Result<(), StoreError> {
+        let _writing = self.lock_writes()?;
         let mut writes = WriteBatch::default();
         self.scan_meta(keys::dimension_range(keys::IMPORT, dimension), |key, _| {
             writes.delete(Family::Meta, key);
@@ -296,6 +311,10 @@ pub(super) struct Import<'a> {
     pub options: &'a ImportOptions,
     pub reader: Reader,
     tiles: &'a [StoredTile],
+    /// The histories of the export's columns, by tiles of the export.
+    pub histories: BTreeMap<TilePos, TileHistory>,
+    /// The first heights of the world's dimension, if they are known.
+    pub first_heights: Option<HeightSet>,
     pub types: Types,
     pub dimension: DimensionId,
     pub is_sparse: bool,
@@ -333,7 +352,7 @@ impl Import<'_> {
             report.chunks += chunks;
             self.record.batches += 1;
             self.put_record(&mut commit.writes);
-            let writing = self.world.lock_writes();
+            let writing = self.world.lock_writes()?;
             self.done.bytes += self.world.finish_commit(&save, commit, Durability::Process)?.bytes;
             drop(writing);
             self.done.done += chunks;

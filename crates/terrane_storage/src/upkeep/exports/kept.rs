@@ -49,6 +49,7 @@ impl WorldStore {
     /// Errors of the store.
     pub fn remove_kept_object(&self, dimension: DimensionId, key: &str) -> Result<bool, StoreError> {
         let key = object_key(dimension, key);
+        let _writing = self.lock_writes()?;
         if self.store.get(Family::Meta, &key)?.is_none() {
             return Ok(false);
         }

@@ -31,6 +31,8 @@ pub(super) enum Name<'a> {
     Registry(&'a str),
     /// The exported columns among 32 x 32.
     Columns(TilePos),
+    /// The history of the exported columns among 32 x 32.
+    History(TilePos),
     /// A part of a chunk's data.
     Chunk(ChunkPos, &'a str),
     /// A part of a column's data.
@@ -105,6 +107,7 @@ impl<'a> Name<'a> {
         Some(match (kind, rest.split_once('/')) {
             ("registry", None) => Self::Registry(rest),
             ("columns", None) => numbers(rest).map(|[x, z]| Self::Columns(TilePos::new(x, z)))?,
+            ("history", None) => numbers(rest).map(|[x, z]| Self::History(TilePos::new(x, z)))?,
             ("cluster", None) => Self::Cluster(numbers(rest)?),
             ("batch", None) => numbers(rest).map(|[x, z]| Self::Batch(BatchPos::new(x, z)))?,
             ("chunk", Some((at, part))) => numbers(at).map(|[x, y, z]| Self::Chunk(ChunkPos::new(x, y, z), part))?,
@@ -122,6 +125,7 @@ impl fmt::Display for Name<'_> {
             Self::Progress => f.write_str("progress"),
             Self::Registry(list) => write!(f, "registry/{list}"),
             Self::Columns(TilePos { x, z }) => write!(f, "{COLUMNS}{x},{z}"),
+            Self::History(TilePos { x, z }) => write!(f, "history/{x},{z}"),
             Self::Chunk(ChunkPos { x, y, z }, part) => write!(f, "chunk/{x},{y},{z}/{part}"),
             Self::Column(ColumnPos { x, z }, part) => write!(f, "column/{x},{z}/{part}"),
             Self::Cluster([x, y, z]) => write!(f, "cluster/{x},{y},{z}"),
@@ -147,7 +151,7 @@ mod tests {
         fn a_name_is_read_as_it_is_written(x: i64, y: i64, z: i64) {
             let (chunk, column) = (ChunkPos::new(x, y, z), ColumnPos::new(x, z));
             let ours = [Name::Export, Name::Files, Name::Progress, Name::Columns(TilePos::new(x, z)),
-                Name::Chunk(chunk, BLOCKS), Name::Cluster([x, y, z]), Name::Batch(BatchPos::new(x, z))];
+                Name::History(TilePos::new(x, z)), Name::Chunk(chunk, BLOCKS), Name::Cluster([x, y, z]), Name::Batch(BatchPos::new(x, z))];
             let lists = [BLOCKS, COMPONENTS, ENTITY_TYPES, DIMENSIONS].map(Name::Registry);
             let parts = [CHUNKS, TICKS, ENTITIES, SUMMARY].map(|part| Name::Column(column, part));
             for name in ours.into_iter().chain(lists).chain(parts) {
@@ -163,7 +167,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_a_key(key in "(chunk|column|columns|batch|registry|x)?/?[0-9,+-]{0,9}/?[a-z:/]{0,9}") {
+        fn any_text_is_a_key(key in "(chunk|column|columns|history|batch|registry|x)?/?[0-9,+-]{0,9}/?[a-z:/]{0,9}") {
             prop_assert_eq!(Name::parse(&key).to_string(), key);
         }
     }

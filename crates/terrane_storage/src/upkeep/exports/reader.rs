@@ -7,7 +7,7 @@ use crate::bytes::UpTo;
 use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, TILE_BATCHES, TilePos};
 use crate::upkeep::UpkeepError;
 use crate::values::stored_graph::{self, Masks};
-use crate::{EntityRecord, StoredTile, values::record};
+use crate::{EntityRecord, StoredTile, TileHistory, values::record};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
@@ -151,6 +151,29 @@ impl Reader {
         }
         tiles.sort_unstable_by_key(|(place, _)| *place);
         Ok(tiles)
+    }
+
+    /// The histories of the export's columns, by tile. If one is damaged and `leaves_damaged` is `true`, it is left out and the
+    /// reason is returned.
+    pub fn histories(
+        &mut self,
+        tiles: &[StoredTile],
+        leaves_damaged: bool,
+    ) -> Result<(BTreeMap<TilePos, TileHistory>, Vec<UpkeepError>)> {
+        let (mut found, mut lost) = (BTreeMap::new(), Vec::new());
+        self.turn_to(1)?;
+        for (tile, _) in tiles {
+            let name = Name::History(*tile);
+            let history = read(&self.store, &name.to_string()).and_then(|object| {
+                let history = object.map(|(_, bytes)| TileHistory::decode(&bytes));
+                history.transpose().map_err(|reason| self.bad(name, &reason))
+            });
+            match history {
+                Err(error) if leaves_damaged && error.is_of_files() => lost.push(error),
+                history => found.extend(history?.map(|history| (*tile, history))),
+            }
+        }
+        Ok((found, lost))
     }
 
     /// Checks that the number of columns is complete.

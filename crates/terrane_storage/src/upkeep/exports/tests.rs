@@ -150,7 +150,9 @@ impl Spec {
                 if !self.is_sparse {
                     save.summaries.insert((dimension, column.pos()), Arc::new(ColumnSummary::new(column)));
                 }
-                mark_stored(save.tiles.entry((dimension, column.pos().tile())).or_insert([0; 64]), column.pos());
+                let pos = column.pos();
+                mark_stored(save.tiles.entry((dimension, pos.tile())).or_insert([0; 64]), pos);
+                save.histories.entry((dimension, pos.tile())).or_default().set_new(pos, is_new(pos));
             }
             for (id, place) in (1..).zip(&self.entities) {
                 let entity = entity(id, dimension, *place);
@@ -186,6 +188,11 @@ impl Spec {
     }
 }
 
+/// Returns `true` if no region was told of the column.
+fn is_new(column: ColumnPos) -> bool {
+    (column.x + 2 * column.z).rem_euclid(3) == 0
+}
+
 /// An entity with a child beside it and one in another dimension.
 fn entity(id: u128, dimension: DimensionId, [x, y, z]: [i64; 3]) -> EntityRecord {
     let child = |id, place| ChildRecord { parent: None, id, place, viewer: None, components: Vec::new() };
@@ -208,6 +215,7 @@ type Cell = Vec<(String, Vec<(String, Vec<u8>)>)>;
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Contents {
     columns: BTreeSet<(i64, i64)>,
+    new: BTreeSet<(i64, i64)>,
     chunks: BTreeMap<(i64, i64, i64), (u64, BTreeMap<[usize; 3], Cell>)>,
     entities: BTreeMap<Uuid, EntityRecord>,
     ticks: BTreeSet<StoredBlockTick>,
@@ -227,6 +235,7 @@ fn contents(store: &TestStore, name: &str) -> Contents {
     for (batch, mask) in ground::batches(&stored) {
         for pos in ground::columns_of(batch, mask) {
             found.columns.insert((pos.x, pos.z));
+            found.new.extend(world.history(dimension, pos.tile()).unwrap().is_new(pos).then_some((pos.x, pos.z)));
             let summary = world.summaries(dimension, &[pos]).unwrap().pop().flatten();
             if let Some(summary) = summary {
                 let side = Detail::FINEST.cells();

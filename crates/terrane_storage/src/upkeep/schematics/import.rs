@@ -4,6 +4,7 @@ use super::types::with_states;
 use super::{ClosedWorld, ClosedWorldError, Result, SchematicImport, SchematicImportReport};
 use crate::chunk::{Column, ColumnSummary};
 use crate::space::{BatchPos, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
+use crate::values::stored_graph::is_marked;
 use crate::work::{Progress, Tell};
 use crate::{Durability, EntityRecord, LoadedColumn, SaveBatch, mark_stored};
 use rustc_hash::FxHashSet;
@@ -166,7 +167,10 @@ impl Import<'_> {
                 Entry::Occupied(known) => known.into_mut(),
                 Entry::Vacant(new) => new.insert(store.stored_tile(dimension, pos.tile())?.unwrap_or([0; 64])),
             };
-            mark_stored(masks, pos);
+            if !is_marked(masks, pos) {
+                mark_stored(masks, pos);
+                store.history_in(save, dimension, pos.tile())?.set_new(pos, true);
+            }
         }
         let changed: Vec<_> = snapshot.restored_chunks(&column, &BlockFilter::default()).collect();
         for (y, chunk) in &changed {

@@ -41,6 +41,14 @@ pub enum BlockRegistryError {
         /// The attenuation as given.
         attenuation: u8,
     },
+    /// The collision height of a type is more than two blocks.
+    #[error("{name:?}: its collision height is {height} sixteenths, and must be 0 to 32")]
+    InvalidCollisionHeight {
+        /// The block's name.
+        name: String,
+        /// The height as given.
+        height: u8,
+    },
     /// The game registered two types under one name, or a type under a former name of another.
     #[error("{name:?} is already registered, as block {id}")]
     AlreadyRegistered {

@@ -178,6 +178,16 @@ fn light_above_15_is_refused_and_the_block_is_named() {
     assert!(registry.register(BlockType::new("game:torch").with_light(15).with_attenuation(15)).is_ok());
 }
 
+/// Promise, blocks: A collision height above two blocks is refused with an error that names the block.
+#[test]
+fn a_collision_height_above_two_blocks_is_refused() {
+    let mut registry = BlockRegistry::new();
+    let error = registry.register(BlockType::new("game:tower").with_collision_height(33)).unwrap_err();
+    assert_eq!(error, BlockRegistryError::InvalidCollisionHeight { name: "game:tower".into(), height: 33 });
+    assert_eq!(error.to_string(), "\"game:tower\": its collision height is 33 sixteenths, and must be 0 to 32");
+    assert!(registry.register(BlockType::new("game:tower").with_collision_height(32)).is_ok());
+}
+
 #[test]
 fn a_renamed_type_keeps_its_id_and_is_found_by_both_names() {
     let mut registry = BlockRegistry::from_names(strings(&[AIR_NAME, "game:old", "game:other"])).unwrap();

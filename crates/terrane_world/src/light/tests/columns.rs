@@ -190,6 +190,20 @@ fn a_chunk_above_covers_the_sky() {
     assert_eq!(world.sky(at(8, 0, 8)), 15);
 }
 
+/// Promise, light: Light that is inserted over heights that are there gets the light of those heights, and no other.
+#[test]
+fn heights_that_are_inserted_twice_keep_their_light_and_give_it_to_the_new_ones() {
+    let mut world = World::new(Blocks::new(), 0..4, 3);
+    let stone = world.blocks.stone;
+    fill(&mut world, [0..16, 50..51, 0..16], stone);
+    world.load_heights(EAST, HeightSet::from(2..4));
+    world.settle();
+    // Without the chunk of the roof, the sky shines on these.
+    world.load_heights(EAST, HeightSet::from(0..3));
+    world.settle();
+    assert_eq!([0, 31, 49, 51].map(|y| world.sky(at(8, y, 8))), [0, 0, 0, 15]);
+}
+
 #[test]
 fn a_column_without_open_sky_is_dark() {
     let mut world = World::new(Blocks::new(), 0..2, i64::MAX);

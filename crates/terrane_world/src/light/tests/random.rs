@@ -191,3 +191,46 @@ fn light_equals_a_flood_fill_in_a_wide_world() {
     let setting = Setting { columns: [4, 4], height: 3, open_from: 3, is_sparse: false };
     edit_at_random(4, &setting, rounds(2_000));
 }
+
+/// Promise, light: Heights may be inserted again with others, in any order, before the light of the first is worked off.
+#[test]
+fn light_equals_a_flood_fill_after_inserts_that_overlap() {
+    for seed in 0..u64::from(rounds(500)) {
+        let mut random = Random(seed);
+        let mut world = World::new(Blocks::new(), 0..4, random.one_of(&[i64::MIN, 0, 2, 4, i64::MAX]));
+        let places = [ColumnPos::new(0, 0), ColumnPos::new(1, 0)];
+        // Closed roofs, some with a hole or a lamp.
+        for place in places {
+            for _ in 0..random.below(4) {
+                let (y, roof) = (random.below(64), block(&world, &mut random));
+                for cell in 0..256 {
+                    world.column_mut(place).set_block(place.min_block(y).offset(cell / 16, 0, cell % 16), roof);
+                }
+                let (x, z, block) = (random.below(16), random.below(16), block(&world, &mut random));
+                world.column_mut(place).set_block(place.min_block(y).offset(x, 0, z), block);
+            }
+        }
+        let mut earlier = Vec::new();
+        for _ in 0..12 {
+            let place = random.one_of(&places);
+            let heights: HeightSet = (0..4).filter(|_| random.below(2) == 0).collect();
+            match random.below(8) {
+                0..5 => world.load_heights(place, heights),
+                5 => world.unload(place, &heights),
+                6 => earlier.extend(world.light.column(place).filter(|_| world.light.is_settled())),
+                _ if !earlier.is_empty() => {
+                    let light = random.one_of(&earlier);
+                    let back = light.chunks().map(|(y, _)| y).collect();
+                    world.loaded.entry(light.pos()).or_default().insert_all(&back);
+                    world.light.insert(light);
+                }
+                _ => {}
+            }
+            match random.below(3) {
+                0 => drop(world.advance(random.below(30) as usize)),
+                _ => world.settle(),
+            }
+        }
+        world.settle();
+    }
+}

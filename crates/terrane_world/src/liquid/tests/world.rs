@@ -1,7 +1,7 @@
 //! A small world in which liquids flow: a box of cells in solid rock, and the looks that are still to be made.
 
 use super::*;
-use crate::block::tags;
+use crate::block::{BlockShape, ShapeBox, tags};
 use crate::space::Face;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, Range};
@@ -11,7 +11,7 @@ pub const WIDTH: i64 = 17;
 pub const HEIGHT: i64 = 6;
 /// The cells of random ground, which is smaller.
 pub const CELLS: usize = (RANDOM_WIDTH * RANDOM_WIDTH * 5) as usize;
-const RANDOM_WIDTH: i64 = 9;
+pub const RANDOM_WIDTH: i64 = 9;
 
 /// The block types, and the rules.
 pub struct Ground {
@@ -21,6 +21,8 @@ pub struct Ground {
     pub flower: BlockId,
     pub torch: BlockId,
     names: Vec<&'static str>,
+    /// Blocks with which a liquid shares a cell: those that are porous, and then those that are not.
+    pub partial: Vec<BlockId>,
 }
 
 impl Ground {
@@ -29,12 +31,22 @@ impl Ground {
         let stone = blocks.register(BlockType::new("game:stone")).unwrap();
         let flower = blocks.register(BlockType::new("game:flower").with_tag(tags::WASHED_AWAY)).unwrap();
         let torch = blocks.register(BlockType::new("game:torch")).unwrap();
+        let wall = BlockShape::from_boxes([ShapeBox::new([0, 0, 0], [2, 16, 16])]).unwrap();
+        let shapes =
+            [BlockShape::fence(), BlockShape::slab(), BlockShape::slab().upside_down(), BlockShape::stairs(), wall];
+        let kinds = [true, false].into_iter().flat_map(|is_porous| shapes.iter().map(move |shape| (is_porous, shape)));
+        let mut partial = Vec::new();
+        for (number, (is_porous, shape)) in kinds.enumerate() {
+            let block = BlockType::new(format!("game:part_{number}")).with_shape(shape.clone());
+            let block = if is_porous { block.with_tag(tags::POROUS) } else { block };
+            partial.push(blocks.register(block).unwrap());
+        }
         let names = vec!["game:water", "game:lava"];
         for name in &names {
             blocks.register_states(liquid_states(BlockType::new(*name))).unwrap();
         }
         let liquids = Liquids::new(&blocks, rules).unwrap();
-        Self { blocks, liquids, stone, flower, torch, names }
+        Self { blocks, liquids, stone, flower, torch, names, partial }
     }
 
     pub fn state(&self, liquid: usize, level: &str) -> BlockId {
@@ -48,7 +60,8 @@ impl Ground {
 
 pub struct World {
     pub ground: Ground,
-    cells: BTreeMap<BlockPos, BlockId>,
+    /// The blocks of each cell, from layer 0 up.
+    cells: BTreeMap<BlockPos, Vec<BlockId>>,
     size: [i64; 3],
     /// The ground from this x on is not loaded.
     pub hidden_from: i64,
@@ -84,16 +97,18 @@ impl World {
         let mut world = Self::new(&[rules]);
         world.size = [RANDOM_WIDTH, 5, RANDOM_WIDTH];
         for (place, cell) in (0..).zip(cells) {
-            let block = match cell {
-                0 => world.source(0),
-                1..=2 => world.flower,
-                3..=15 => world.stone,
+            let (source, partial) = (world.source(0), |place: u8| world.partial[usize::from(place)]);
+            let blocks = match cell {
+                0 => vec![source],
+                1..=2 => vec![world.flower],
+                3..=15 => vec![world.stone],
+                16..=25 => vec![partial(cell - 16)],
+                26 => vec![partial(place as u8 % 10), source],
+                27 => vec![source, partial(place as u8 % 10)],
                 _ => continue,
             };
-            world.set(
-                at(place % RANDOM_WIDTH, place / RANDOM_WIDTH / RANDOM_WIDTH, place / RANDOM_WIDTH % RANDOM_WIDTH),
-                block,
-            );
+            let [x, y, z] = [place, place / RANDOM_WIDTH / RANDOM_WIDTH, place / RANDOM_WIDTH];
+            world.put(at(x % RANDOM_WIDTH, y, z % RANDOM_WIDTH), blocks);
         }
         world
     }
@@ -103,26 +118,61 @@ impl World {
         (0..width).flat_map(move |x| (0..height).flat_map(move |y| (0..depth).map(move |z| at(x, y, z))))
     }
 
-    pub fn block(&self, pos: BlockPos) -> Option<BlockId> {
+    /// The blocks of a cell, from layer 0 up.
+    pub fn blocks(&self, pos: BlockPos) -> Option<Vec<BlockId>> {
         let is_inside = [pos.x, pos.y, pos.z].iter().zip(self.size).all(|(x, size)| (0..size).contains(x));
         match is_inside {
-            true => (pos.x < self.hidden_from).then(|| self.cells.get(&pos).copied().unwrap_or_default()),
-            false => Some(self.stone),
+            true => {
+                (pos.x < self.hidden_from).then(|| self.cells.get(&pos).cloned().unwrap_or_else(|| vec![BlockId::AIR]))
+            }
+            false => Some(vec![self.stone]),
         }
     }
 
+    /// The block in layer 0.
+    pub fn block(&self, pos: BlockPos) -> Option<BlockId> {
+        Some(self.blocks(pos)?[0])
+    }
+
+    fn cell(&self, pos: BlockPos) -> Option<LiquidCell> {
+        self.blocks(pos).map(|blocks| self.ground.liquids.cell(blocks))
+    }
+
     pub fn set(&mut self, pos: BlockPos, block: BlockId) {
-        self.cells.insert(pos, block);
+        self.put(pos, vec![block]);
+    }
+
+    /// Replaces all blocks of a cell.
+    pub fn put(&mut self, pos: BlockPos, blocks: Vec<BlockId>) {
+        self.cells.insert(pos, blocks);
         for found in Face::ALL.map(Face::normal).into_iter().chain([[0; 3]]).map(|[x, y, z]| pos.offset(x, y, z)) {
-            match self.block(found) {
-                Some(block) => drop(self.schedule(found, block)),
+            match self.cell(found) {
+                Some(cell) => drop(self.schedule(found, &cell)),
                 None => drop(self.missed.insert(found)),
             }
         }
     }
 
-    fn schedule(&mut self, pos: BlockPos, block: BlockId) -> bool {
-        let Some(delay) = self.ground.liquids.delay(block) else { return false };
+    /// Sets or removes the block in a layer.
+    fn change(&mut self, pos: BlockPos, layer: u8, block: BlockId) {
+        let mut blocks = self.blocks(pos).unwrap();
+        let layer = usize::from(layer);
+        match block {
+            BlockId::AIR => drop(blocks.remove(layer)),
+            block if layer == blocks.len() => blocks.push(block),
+            block => blocks[layer] = block,
+        }
+        self.put(pos, if blocks.is_empty() { vec![BlockId::AIR] } else { blocks });
+    }
+
+    /// Takes a source away, and leaves the other blocks of its cell.
+    pub fn take_source(&mut self, pos: BlockPos) {
+        let layer = self.blocks(pos).unwrap().iter().position(|block| *block == self.source(0)).unwrap();
+        self.change(pos, layer as u8, BlockId::AIR);
+    }
+
+    fn schedule(&mut self, pos: BlockPos, cell: &LiquidCell) -> bool {
+        let Some(delay) = self.ground.liquids.delay(cell) else { return false };
         !self.due.iter().any(|(_, waiting)| *waiting == pos) && self.due.insert((self.clock + delay, pos))
     }
 
@@ -139,23 +189,23 @@ impl World {
         let hidden = std::mem::replace(&mut self.hidden_from, i64::MAX);
         let new: Vec<_> = self.positions().filter(|pos| pos.x >= hidden).collect();
         for pos in new.into_iter().chain(std::mem::take(&mut self.missed)) {
-            if let Some(block) = self.block(pos) {
-                self.schedule(pos, block);
+            if let Some(cell) = self.cell(pos) {
+                self.schedule(pos, &cell);
             }
         }
     }
 
     /// Looks at one cell.
     fn look(&mut self, pos: BlockPos) {
-        let flow = self.ground.liquids.flow(pos, |pos| self.block(pos));
-        for (pos, block) in flow.changes {
-            let before = self.block(pos).unwrap();
+        let flow = self.ground.liquids.flow(pos, |pos| self.cell(pos));
+        for (pos, layer, block) in flow.changes {
+            let before = self.blocks(pos).unwrap().get(usize::from(layer)).copied().unwrap_or_default();
             assert_ne!(before, block, "a change changes something");
-            self.set(pos, block);
+            self.change(pos, layer, block);
             if self.ground.liquids.is_obstacle(block) && !self.ground.liquids.is_obstacle(before) {
                 for looker in Liquids::farther_lookers(pos) {
-                    if let Some(block) = self.block(looker) {
-                        self.schedule(looker, block);
+                    if let Some(cell) = self.cell(looker) {
+                        self.schedule(looker, &cell);
                     }
                 }
             }
@@ -187,13 +237,14 @@ impl World {
     }
 
     pub fn is_settled(&self) -> bool {
-        self.positions().all(|pos| self.ground.liquids.flow(pos, |pos| self.block(pos)) == Flow::default())
+        self.positions().all(|pos| self.ground.liquids.flow(pos, |pos| self.cell(pos)) == Flow::default())
     }
 
     /// The level of the liquid in a cell; empty if there is none.
     pub fn level(&self, pos: BlockPos) -> String {
-        let block = self.block(pos).unwrap_or_default();
-        self.blocks.block(block).property("level").unwrap_or_default().to_owned()
+        let blocks = self.blocks(pos).unwrap_or_default();
+        let level = blocks.into_iter().find_map(|block| self.blocks.block(block).property("level"));
+        level.unwrap_or_default().to_owned()
     }
 
     pub fn levels(&self) -> BTreeMap<BlockPos, String> {
@@ -205,7 +256,8 @@ impl World {
         self.positions().filter(|pos| self.block(*pos).is_some_and(&is_wanted)).count()
     }
 
+    /// The cells that have a block in any layer.
     pub fn find(&self, block: BlockId) -> Vec<BlockPos> {
-        self.positions().filter(|pos| self.block(*pos) == Some(block)).collect()
+        self.positions().filter(|pos| self.blocks(*pos).is_some_and(|blocks| blocks.contains(&block))).collect()
     }
 }

@@ -28,7 +28,7 @@ fn any_base() -> impl Strategy<Value = BlockPos> {
 }
 
 /// The rubble's blocks, by name. The more often a name is there, the more often its blocks are.
-const NAMES: [&str; 24] = [
+const NAMES: [&str; 30] = [
     "terrane:stone",
     "terrane:stone",
     "terrane:stone",
@@ -44,10 +44,16 @@ const NAMES: [&str; 24] = [
     "test:carpet",
     "test:ladder",
     "test:ladder",
+    "test:vine",
+    "test:panel",
+    "test:shallow",
+    "test:shallow",
     "test:plant",
     "test:lava",
     "test:mud",
     "test:low_mud",
+    "test:tall_fence",
+    "test:tall_stone",
     "terrane:water",
     "terrane:water",
     "terrane:water",
@@ -105,7 +111,7 @@ fn check(
 ) -> Result<(), TestCaseError> {
     let world = rubble(base, blocks);
     let width = walker.width.ceil() as i32;
-    let model = Model { world: &world, walker, base };
+    let model = Model::new(&world, walker, base);
     let cells = (0..EDGE).flat_map(|x| (0..EDGE).flat_map(move |z| (1..EDGE * 16 - 40).map(move |feet| [x, z, feet])));
     let starts: Vec<Spot> = cells.filter(|spot| model.is_standing(*spot)).collect();
     prop_assume!(!starts.is_empty());

@@ -11,6 +11,9 @@ use crate::work::FileError;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 
+/// The number of bytes read at a time.
+const PIECE: usize = 1 << 16;
+
 impl StoredSnapshot {
     /// Reads one column after verifying its checksum, and reports content that the registry has no place for.
     ///
@@ -29,8 +32,24 @@ impl StoredSnapshot {
         Ok((column, report))
     }
 
+    /// Reads the files of one column, and checks their lengths and checksums. Takes little memory, however large the files are.
+    ///
+    /// # Errors
+    /// Fails if the column is not part of the snapshot, or at its first missing or damaged file.
+    pub fn verify_column(&self, pos: ColumnPos) -> Result<()> {
+        let indexed = self.columns.get(&pos).ok_or(StoredSnapshotError::NoSuchColumn { column: pos })?;
+        indexed.files.iter().try_for_each(|file| self.read_through(pos, file, |_| {}))
+    }
+
     /// The verified bytes of a file.
     pub(super) fn bytes_of(&self, column: ColumnPos, file: &IndexedFile) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.read_through(column, file, |piece| bytes.extend_from_slice(piece))?;
+        Ok(bytes)
+    }
+
+    /// Reads a file piece by piece, and verifies it at the end.
+    fn read_through(&self, column: ColumnPos, file: &IndexedFile, mut take: impl FnMut(&[u8])) -> Result<()> {
         let path = self.folder.join(file.name(column));
         let opened = match File::open(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -38,17 +57,27 @@ impl StoredSnapshot {
             }
             other => other.map_err(FileError::of(&path, "open"))?,
         };
-        let mut bytes = Vec::new();
         // Never reads more than the expected length, however long the file is.
-        let read = opened.take(file.bytes.saturating_add(1)).read_to_end(&mut bytes);
-        let found = read.map_err(FileError::of(&path, "read"))? as u64;
+        let mut rest = opened.take(file.bytes.saturating_add(1));
+        let (mut piece, mut hasher, mut found) = (vec![0; PIECE], crc32fast::Hasher::new(), 0);
+        loop {
+            let read = match rest.read(&mut piece) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                read => read.map_err(FileError::of(&path, "read"))?,
+            };
+            if read == 0 {
+                break;
+            }
+            hasher.update(&piece[..read]);
+            take(&piece[..read]);
+            found += read as u64;
+        }
         if found != file.bytes {
             return Err(damaged(path, format!("it should have {} bytes, found {found}", file.bytes)));
         }
-        let found = crc32fast::hash(&bytes);
-        match found == file.checksum {
-            true => Ok(bytes),
-            false => Err(damaged(path, wrong_checksum(file.checksum, found))),
+        match hasher.finalize() {
+            found if found == file.checksum => Ok(()),
+            found => Err(damaged(path, wrong_checksum(file.checksum, found))),
         }
     }
 

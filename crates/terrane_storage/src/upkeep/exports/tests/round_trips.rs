@@ -10,6 +10,7 @@ fn within(contents: &Contents, area: &BlockBox) -> Contents {
     let chunk = |(x, y, z): &(i64, i64, i64)| area.contains(ChunkPos::new(*x, *y, *z).min_block());
     let mut part = contents.clone();
     part.columns.retain(reaches);
+    part.new.retain(reaches);
     part.summaries.retain(|column, _| reaches(column));
     part.chunks.retain(|pos, _| chunk(pos));
     part.entities.retain(|_, entity| area.contains(entity.block));
@@ -39,9 +40,10 @@ fn moved(contents: &Contents, [dx, dy, dz]: [i64; 3]) -> Contents {
         name::Name::Column(at, rest) => format!("column/{},{}/{rest}", at.x + dx, at.z + dz),
         _ => key,
     };
-    let Contents { columns, chunks, entities, ticks, summaries, kept } = contents.clone();
+    let Contents { columns, new, chunks, entities, ticks, summaries, kept } = contents.clone();
     Contents {
         columns: columns.into_iter().map(column).collect(),
+        new: new.into_iter().map(column).collect(),
         chunks: chunks.into_iter().map(|((x, y, z), chunk)| ((x + dx, y + dy, z + dz), chunk)).collect(),
         entities: entities.into_values().map(entity).collect(),
         ticks: ticks.into_iter().map(|tick| StoredBlockTick { block: block(tick.block), ..tick }).collect(),
@@ -222,6 +224,8 @@ proptest! {
         let report = import(&target, &path, &replaces).unwrap();
         let after = contents(&target, NAME);
         prop_assert_eq!(&after.columns, &before.columns);
+        // Whatever arrives on a column, its region was told of it or was not.
+        prop_assert_eq!(&after.new, &before.new);
         let arrived: BTreeSet<_> = part.columns.intersection(&before.columns).copied().collect();
         prop_assert_eq!(report.columns as usize, arrived.len());
         prop_assert_eq!(report.ungenerated as usize, part.columns.len() - arrived.len());
@@ -298,6 +302,8 @@ fn existing_columns_stay_by_an_option() {
     let (after, arriving) = (contents(&target, NAME), moved(&before, moved_by));
     let all: BTreeSet<_> = before.columns.union(&arriving.columns).copied().collect();
     assert_eq!(after.columns, all);
+    let arrived = arriving.new.iter().filter(|column| !before.columns.contains(column));
+    assert_eq!(after.new, before.new.iter().chain(arrived).copied().collect());
     assert_eq!(report.left as usize, before.columns.len() + arriving.columns.len() - all.len());
     // Kept objects of ground that is left out are left out too.
     let column = |key: &str| name::Name::parse(key).column().map(|column| (column.x, column.z));
@@ -311,6 +317,38 @@ fn existing_columns_stay_by_an_option() {
     for (pos @ (x, _, z), chunk) in &after.chunks {
         let of = if before.columns.contains(&(*x, *z)) { &before } else { &arriving };
         assert_eq!(Some(chunk), of.chunks.get(pos));
+    }
+}
+
+/// Promise, exports: A column takes along for which heights it was generated, also if it moves.
+#[test]
+fn columns_take_their_heights_along() {
+    let (store, dimension) = small_world();
+    let [usual, higher] = [(0, 0), (1, 0)].map(|(x, z)| ColumnPos::new(x, z));
+    let mut save = SaveBatch { heights: [(dimension, -64..64)].into(), ..SaveBatch::default() };
+    let world = store.world();
+    let history = world.history_in(&mut save, dimension, higher.tile()).unwrap();
+    history.set_heights(higher, Some((-64..160).into()));
+    world.commit(&save, Durability::Process).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("world.objects");
+    export(&store, &path, &ExportOptions::default());
+
+    let heights = |target: &TestStore, dimension, column: ColumnPos| {
+        target.world().history(dimension, column.tile()).unwrap().heights(column).cloned()
+    };
+    let options = ImportOptions { moved_by: [32, 2, -32], ..ImportOptions::default() };
+    let [usual, higher] = [usual, higher].map(|column| ColumnPos::new(column.x + 32, column.z - 32));
+    for first in [None, Some(0..16), Some(-32..96)] {
+        let (target, dimension) = empty_world(&[0, 1, 2, 3, 4], false);
+        let heights_of_target = first.clone().map(|first| (dimension, first)).into_iter().collect();
+        let save = SaveBatch { heights: heights_of_target, ..SaveBatch::default() };
+        target.world().commit(&save, Durability::Process).unwrap();
+        import(&target, &path, &options).unwrap();
+        // Where they are the first heights of the dimension, nothing is noted.
+        let expected = (first != Some(-32..96)).then(|| (-32..96).into());
+        assert_eq!(heights(&target, dimension, usual), expected, "{first:?}");
+        assert_eq!(heights(&target, dimension, higher), Some((-32..192).into()), "{first:?}");
     }
 }
 
