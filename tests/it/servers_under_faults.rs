@@ -110,6 +110,9 @@ fn server_of_players() {
     listen::<ServerEnded>(&mut app);
     let dimension = flat(&mut app);
     start(&mut app);
+    if let Some(failure) = app.world().get_resource::<WorldFailure>() {
+        return say(format_args!("refused {failure}"));
+    }
     let input = lines_of_input();
     let (mut request, mut edits) = (0, BTreeMap::<u64, BlockPos>::new());
     let mut seen = (Instant::now(), SplitMix64::new(u64::from(own.as_bytes()[0])));
@@ -239,6 +242,8 @@ struct Run {
     saved: BTreeSet<(usize, u64)>,
     moves: usize,
     ended: usize,
+    /// Why servers could not open the world.
+    refusals: Vec<String>,
     /// `true` while players log out at random.
     logs_out: bool,
     random: SplitMix64,
@@ -288,6 +293,7 @@ impl Run {
                 }
                 ["saved", number] => drop(self.saved.insert((slot, number.parse().unwrap()))),
                 ["ended"] => self.ended += 1,
+                ["refused", ..] => self.refusals.push(line),
                 _ => {}
             }
         }
@@ -404,6 +410,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         saved: BTreeSet::new(),
         moves: 0,
         ended: 0,
+        refusals: Vec::new(),
         logs_out: false,
         random: SplitMix64::new(11),
     };
@@ -414,6 +421,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         run.players.insert(player, (slot, Some(Instant::now())));
     }
     run.pass_until("all players are there", |run| run.players.values().all(|(_, due)| due.is_none()));
+    assert!(run.refusals.is_empty(), "{:?}", run.refusals);
     (0..SITES).for_each(|number| {
         let (slot, _) = run.players[&number];
         run.tell(slot, &format!("chest {number}"));

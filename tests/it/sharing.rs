@@ -22,7 +22,7 @@ fn act(walkers: Query<&Walker>, time: Res<Time>) {
     assert!(time.delta() < Duration::from_secs(60), "a long tick");
     assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
     if walkers.iter().any(|walker| walker.name == "slow") {
-        std::thread::sleep(Duration::from_millis(25));
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
@@ -71,6 +71,13 @@ fn settle(app: &mut App, dimension: DimensionId, count: i64) {
 
 fn sharing(regions_per_world: usize) -> TerranePlugin {
     TerranePlugin { regions_per_world, ..lockstep() }
+}
+
+/// The same on the clock. On a busy machine too, ticks are short beside a period of 200 ms.
+fn sharing_on_the_clock(regions_per_world: usize) -> TerranePlugin {
+    let clock = DimensionClock { ticks_per_second: 5.0, ..default() };
+    let saving = SaveSettings::every(Duration::from_secs(3_600));
+    TerranePlugin { regions_per_world, clock, saving, ..TerranePlugin::in_memory() }
 }
 
 fn worlds(world: &World) -> usize {
@@ -266,9 +273,7 @@ fn a_region_that_leaves_gets_the_letters_to_all_regions_too() {
 #[test]
 fn a_panic_while_regions_move_into_a_world_loses_no_saved_and_doubles_no_walker() {
     const COUNT: i64 = 5;
-    let saving = SaveSettings::every(Duration::from_secs(3_600));
-    let plugin = TerranePlugin { regions_per_world: 8, saving, ..TerranePlugin::in_memory() };
-    let (mut app, dimension, _) = islands_with(plugin, COUNT, |app| {
+    let (mut app, dimension, _) = islands_with(sharing_on_the_clock(8), COUNT, |app| {
         app.add_region_plugins(|region| {
             region.add_observer(|moved: On<EntityMoved>, walkers: Query<&Walker>| {
                 let is_touchy = walkers.get(moved.entity).is_ok_and(|walker| walker.name == "touchy");
@@ -316,11 +321,7 @@ fn coupled_regions_do_not_share() {
 fn a_panic_in_a_shared_world_halts_one_region_only() {
     const COUNT: i64 = 5;
     for island in [0, 3] {
-        let saving = SaveSettings::every(Duration::from_secs(3_600));
-        // On a slow machine too, the ticks are short beside their period.
-        let clock = DimensionClock { ticks_per_second: 5.0, ..default() };
-        let plugin = TerranePlugin { regions_per_world: 8, clock, saving, ..TerranePlugin::in_memory() };
-        let (mut app, dimension, _) = islands(plugin, COUNT);
+        let (mut app, dimension, _) = islands(sharing_on_the_clock(8), COUNT);
         settle(&mut app, dimension, COUNT);
         wait_shared(&mut app, 1);
         save(&mut app);
@@ -365,7 +366,7 @@ fn a_panic_in_a_shared_world_halts_one_region_only() {
 fn a_slow_region_does_not_slow_the_others_down_for_long() {
     const COUNT: i64 = 4;
     let faults = FaultSettings { watchdog_limit: Duration::from_millis(500), ..default() };
-    let plugin = TerranePlugin { regions_per_world: 4, faults, ..TerranePlugin::in_memory() };
+    let plugin = TerranePlugin { faults, ..sharing_on_the_clock(4) };
     let (mut app, dimension, _) = islands(plugin, COUNT);
     settle(&mut app, dimension, COUNT);
     wait_shared(&mut app, 1);

@@ -31,10 +31,20 @@ pub struct RegistryLists {
 impl WorldStore {
     /// The types that the world knows.
     pub fn registry_lists(&self) -> Result<RegistryLists, StoreError> {
+        self.decode_lists(&self.list_values()?)
+    }
+
+    /// The stored lists in the order of [`KEYS`]. They are read at once, since another server may store them at this moment.
+    fn list_values(&self) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.store.multi_get(Family::Registry, &KEYS.map(str::as_bytes))
+    }
+
+    fn decode_lists(&self, values: &[Option<Vec<u8>>]) -> Result<RegistryLists, StoreError> {
+        let value = |key: &str| KEYS.iter().zip(values).find(|(of, _)| **of == key)?.1.as_deref();
         Ok(RegistryLists {
-            blocks: self.list(BLOCKS, decode_blocks)?,
-            components: self.list(COMPONENTS, record::decode)?,
-            entity_types: self.list(ENTITY_TYPES, record::decode)?,
+            blocks: self.decode_list(BLOCKS, value(BLOCKS), decode_blocks)?,
+            components: self.decode_list(COMPONENTS, value(COMPONENTS), record::decode)?,
+            entity_types: self.decode_list(ENTITY_TYPES, value(ENTITY_TYPES), record::decode)?,
         })
     }
 
@@ -55,12 +65,11 @@ impl WorldStore {
     }
 
     fn try_to_save_lists(&self, lists: &RegistryLists) -> Result<(), StoreError> {
-        let mut writes = WriteBatch::default();
+        let (mut writes, values) = (WriteBatch::default(), self.list_values()?);
+        let has_structures = KEYS.iter().zip(&values).any(|(key, value)| *key == STRUCTURES && value.is_some());
         if let Some(incarnation) = self.incarnation() {
-            for key in KEYS {
-                writes.require(Family::Registry, key, self.store.get(Family::Registry, key.as_bytes())?);
-            }
-            let stored = self.registry_lists()?;
+            let stored = self.decode_lists(&values)?;
+            KEYS.iter().zip(values).for_each(|(key, value)| writes.require(Family::Registry, *key, value));
             if stored == *lists {
                 return Ok(());
             }
@@ -73,7 +82,7 @@ impl WorldStore {
         put_list(&mut writes, BLOCKS, BLOCKS_FORMAT, &lists.blocks);
         put_list(&mut writes, COMPONENTS, record::FORMAT, &lists.components);
         put_list(&mut writes, ENTITY_TYPES, record::FORMAT, &lists.entity_types);
-        if self.store.get(Family::Registry, STRUCTURES.as_bytes())?.is_none() {
+        if !has_structures {
             put_list(&mut writes, STRUCTURES, record::FORMAT, &Vec::<String>::new());
         }
         self.write(writes, Durability::Sync)?;
@@ -100,10 +109,17 @@ impl WorldStore {
         key: &str,
         decode: impl Fn(&[u8]) -> Result<Vec<T>, String>,
     ) -> Result<Vec<T>, StoreError> {
-        match self.store.get(Family::Registry, key.as_bytes())? {
-            Some(value) => decode(&value).map_err(|reason| self.corrupt(StoredItem::Registry(key.into()), reason)),
-            None => Ok(Vec::new()),
-        }
+        self.decode_list(key, self.store.get(Family::Registry, key.as_bytes())?.as_deref(), decode)
+    }
+
+    fn decode_list<T>(
+        &self,
+        key: &str,
+        value: Option<&[u8]>,
+        decode: impl Fn(&[u8]) -> Result<Vec<T>, String>,
+    ) -> Result<Vec<T>, StoreError> {
+        let corrupt = |reason| self.corrupt(StoredItem::Registry(key.into()), reason);
+        value.map_or(Ok(Vec::new()), |value| decode(value).map_err(corrupt))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{plot, set};
 use crate::backends::test_store::TestStore;
-use crate::block::{BlockId, BlockRecord, BlockRegistry, BlockType};
+use crate::block::{BlockComponentRecord, BlockId, BlockRecord, BlockRegistry, BlockType};
 use crate::chunk::Chunk;
 use crate::servers::{Crossing, CrossingId, Incarnation, TERM};
 use crate::space::{BatchPos, BlockPos, ChunkPos, DimensionId, GeneratorIdentity};
@@ -203,6 +203,33 @@ fn servers_agree_on_the_types_of_a_world() {
     first.incarnation().unwrap().leave().unwrap();
     second.save_registry_lists(&more).unwrap();
     assert_eq!(join(&store).registry_lists(), Ok(more));
+}
+
+/// Promise, servers: Servers of one game that begin a world at the same moment all open it.
+#[test]
+fn servers_that_begin_a_world_at_once_agree_on_its_types() {
+    let lists = RegistryLists {
+        blocks: vec![BlockRecord { name: "terrane:air".into(), components: vec![] }],
+        components: vec![BlockComponentRecord { name: "game:lock".into(), version: 1, size: Some(8) }],
+        entity_types: vec!["game::Mob".into()],
+    };
+    for answer in 0..12 {
+        let store = Arc::new(Lossy::default());
+        let [a, b] = [0; 2].map(|_| Arc::new(WorldStore::join(store.clone(), b"").unwrap()));
+        let (first, its) = (a.clone(), lists.clone());
+        store.before_answer(answer, move || first.save_registry_lists(&its).unwrap());
+        // The first one shows life meanwhile.
+        std::thread::scope(|scope| {
+            let saved = scope.spawn(|| b.save_registry_lists(&lists));
+            while !saved.is_finished() {
+                a.incarnation().unwrap().beat().unwrap();
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            saved.join().unwrap().unwrap();
+        });
+        assert_eq!(b.registry_lists().as_ref(), Ok(&lists), "before answer {answer}");
+        store.meanwhile.lock().unwrap().clear();
+    }
 }
 
 #[test]
@@ -416,6 +443,7 @@ impl KeyValueStore for Lossy {
     }
 
     fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.act();
         self.store.get(family, key)
     }
 
