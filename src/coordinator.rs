@@ -221,6 +221,7 @@ fn add_systems(app: &mut SubApp) {
                 collect::tasks::finish_tasks,
                 sort_letters,
                 travel::players::tend_players,
+                travel::players::read_players,
                 servers::tend,
                 servers::send_astray,
                 sort_letters,

@@ -238,6 +238,8 @@ struct Run {
     lines: Arc<Mutex<Vec<(usize, String)>>>,
     /// The server of each player, and when to log in there, unless the player is there.
     players: BTreeMap<u64, (usize, Option<Instant>)>,
+    /// The players that were let in since this was empty. There is hardly a moment in which none of them is on its way.
+    let_in: BTreeSet<u64>,
     kept: BTreeMap<(i64, i64, i64), usize>,
     saved: BTreeSet<(usize, u64)>,
     moves: usize,
@@ -265,11 +267,19 @@ impl Run {
         }
     }
 
+    /// A server for a player, and when to log in there. The first one that comes to a site brings it to its server, so they come one
+    /// after the other, and the sites are on different servers.
+    fn any_server(&mut self) -> (usize, Option<Instant>) {
+        let later = Duration::from_millis(self.random.below(3_000).into());
+        (self.random.below(SERVERS as u32) as usize, Some(Instant::now() + later))
+    }
+
     /// Sends the players of a server that is gone to others.
     fn scatter(&mut self, slot: usize) {
-        for (at, due) in self.players.values_mut().filter(|(at, _)| *at == slot) {
-            *at = self.random.below(SERVERS as u32) as usize;
-            *due = Some(Instant::now());
+        let of_it = self.players.iter().filter(|(_, (at, _))| *at == slot).map(|(player, _)| *player);
+        for player in of_it.collect::<Vec<_>>() {
+            let server = self.any_server();
+            self.players.insert(player, server);
         }
     }
 
@@ -280,7 +290,10 @@ impl Run {
             let player = || words[1].parse::<u64>().unwrap();
             let retry = Some(Instant::now() + Duration::from_millis(300));
             match words[..] {
-                ["in", _] => drop(self.players.insert(player(), (slot, None))),
+                ["in", _] => {
+                    self.players.insert(player(), (slot, None));
+                    self.let_in.insert(player());
+                }
                 ["out", _] => drop(self.players.insert(player(), (slot, retry))),
                 ["to", _, address] => {
                     self.moves += 1;
@@ -334,6 +347,13 @@ impl Run {
         while begin.elapsed() < time {
             self.pass();
         }
+    }
+
+    /// Passes until each player was let in, or is there.
+    fn wait_for_players(&mut self) {
+        let are_there = self.players.iter().filter(|(_, (_, due))| due.is_none());
+        self.let_in = are_there.map(|(player, _)| *player).collect();
+        self.pass_until("all players are there", |run| run.let_in.len() as u64 == PLAYERS);
     }
 
     #[track_caller]
@@ -406,6 +426,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         servers: (0..SERVERS).map(|_| None).collect(),
         lines: Arc::default(),
         players: BTreeMap::new(),
+        let_in: BTreeSet::new(),
         kept: BTreeMap::new(),
         saved: BTreeSet::new(),
         moves: 0,
@@ -417,10 +438,10 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
     (0..SERVERS).for_each(|slot| run.begin(slot));
     run.pass_for(Duration::from_secs(3));
     for player in 0..PLAYERS {
-        let slot = run.random.below(SERVERS as u32) as usize;
-        run.players.insert(player, (slot, Some(Instant::now())));
+        let server = run.any_server();
+        run.players.insert(player, server);
     }
-    run.pass_until("all players are there", |run| run.players.values().all(|(_, due)| due.is_none()));
+    run.wait_for_players();
     assert!(run.refusals.is_empty(), "{:?}", run.refusals);
     (0..SITES).for_each(|number| {
         let (slot, _) = run.players[&number];
@@ -459,7 +480,7 @@ fn items_exist_once_and_edits_stay_while_servers_fail() {
         }
     }
     run.logs_out = false;
-    run.pass_until("all players play again", |run| run.players.values().all(|(_, due)| due.is_none()));
+    run.wait_for_players();
     run.pass_for(Duration::from_secs(3));
     for slot in 0..SERVERS {
         let mut server = run.servers[slot].take().unwrap();

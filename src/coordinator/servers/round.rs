@@ -19,7 +19,7 @@ pub struct Wishes {
     /// Plots to hand over, each group with the server that gets it.
     pub hand_over: Vec<(BTreeSet<Plot>, u64)>,
     /// Players who have left this server.
-    pub log_out: Vec<String>,
+    pub log_out: BTreeSet<String>,
     /// The open dimensions with their clocks and times of day.
     pub clocks: BTreeMap<DimensionId, (Duration, Option<f64>)>,
     /// `true` if the owners of all plots are read even if no join or handover has happened.
@@ -117,8 +117,8 @@ impl Memory {
                 },
             }
         }
-        for name in &wishes.log_out {
-            server.log_out(name)?;
+        if !wishes.log_out.is_empty() {
+            server.log_out(&wishes.log_out)?;
         }
         let acquired = self.acquire(server, wishes, &mut found)?;
         let mut own = &(&wishes.own | &acquired) - &wishes.release;
@@ -160,15 +160,21 @@ impl Memory {
         if wishes.acquire.is_empty() {
             return Ok(BTreeSet::new());
         }
-        if server.acquire(&wishes.acquire)?.is_empty() {
+        let taken = server.acquire(&wishes.acquire)?;
+        if taken.is_empty() {
             return Ok(wishes.acquire.clone());
         }
-        let mut acquired = BTreeSet::new();
-        for plot in &wishes.acquire {
-            if server.acquire(&[*plot].into())?.is_empty() {
-                acquired.insert(*plot);
-                continue;
-            }
+        let is_beside = |(dimension, plot): &Plot, (of, other): &Plot| {
+            dimension == of && plot.x.abs_diff(other.x) <= 1 && plot.z.abs_diff(other.z) <= 1
+        };
+        let is_free = |plot: &&Plot| !taken.keys().any(|other| is_beside(plot, other));
+        let mut acquired: BTreeSet<Plot> = wishes.acquire.iter().filter(is_free).copied().collect();
+        if !acquired.is_empty() && !server.acquire(&acquired)?.is_empty() {
+            // Another server was quicker. The next round asks again.
+            acquired.clear();
+            self.is_waiting = true;
+        }
+        for plot in wishes.acquire.iter().filter(|plot| !is_free(plot)) {
             match server.ask_to_join(*plot)? {
                 Join::Free => self.is_waiting = true,
                 Join::Belongs(other) => drop(found.elsewhere.insert(*plot, other)),

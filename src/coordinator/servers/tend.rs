@@ -217,7 +217,6 @@ fn end_round(
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
     mut players: ResMut<Players>,
-    mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
     let servers = &mut *servers;
@@ -225,7 +224,7 @@ fn end_round(
     let (wishes, found) = match answer {
         Ok((wishes, Ok(found))) => (wishes, found),
         Ok((_, Err(error))) => {
-            players.repeat_log_outs(&mut saves, &mut threads);
+            players.repeat_log_outs(&mut saves);
             if matches!(error, StoreError::Superseded { .. }) {
                 return servers.end(&mut saves, &mut publisher);
             }
@@ -288,8 +287,8 @@ fn end_round(
         owners.into_iter().for_each(|(plot, owner)| plots.entry(owner).or_default().push(plot));
         servers.plots = plots.into_iter().map(|(owner, plots)| (owner, plots.into())).collect();
     }
-    players.end_log_outs(&mut saves, &mut threads, &mut publisher);
-    players.follow_ground(&found.given_up, &kept, servers, &mut saves, &mut threads);
+    players.end_log_outs(&mut saves, &mut publisher);
+    players.follow_ground(&found.given_up, &kept, servers, &mut saves);
     if let Some(to) = servers.drain.filter(|_| !servers.has_drained && !players.are_leaving())
         && dimensions.open.values().all(|open| open.plots.iter().all(|plots| plots.own().next().is_none()))
         && wishes.own.is_empty()

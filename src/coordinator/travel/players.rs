@@ -16,7 +16,7 @@ use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::{Letter, LetterSender, LoggedOut, Player, Position, SplitMix64, Undeliverable};
 use crate::space::{BlockPos, DimensionId};
 use crate::storage::servers::Plot;
-use crate::storage::{EntityRecord, WorldStore};
+use crate::storage::{EntityRecord, StoreError, WorldStore};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -28,6 +28,10 @@ pub struct Players {
     present: BTreeMap<String, Presence>,
     /// `true` if players may have arrived that are not reported yet.
     has_arrivals: bool,
+    /// The players that the store is asked for next, each with the moment of its question.
+    to_read: Vec<(String, Moment)>,
+    /// `true` while the store is asked.
+    is_reading: bool,
     /// The number of new players since the app began.
     made: u64,
     /// `true` if several servers share the world. Each name is then also registered for one of them.
@@ -94,7 +98,6 @@ pub(crate) fn log_in(
     mut saves: ResMut<Saves>,
     mut post: ResMut<Post>,
     servers: Option<Res<Servers>>,
-    mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,
 ) {
     if !(1..=LONGEST_NAME).contains(&name.len()) {
@@ -116,7 +119,7 @@ pub(crate) fn log_in(
             let admitted = players.admit(&name, record, false, &dimensions, &mut saves, &mut post);
             admitted.unwrap_or_else(|reason| players.refuse(name, reason, saves.stored_with(), &mut publisher));
         }
-        None => players.read(name, moment, &mut threads),
+        None => players.read(name, moment),
     }
 }
 
@@ -153,8 +156,67 @@ fn unwritten_player(saves: &Saves, moment: &Moment, name: &str) -> Option<Entity
     saves.missed_entity(moment, found.id).cloned().flatten()
 }
 
+/// The most players that the store is asked for at once.
+const READ_AT_ONCE: usize = 256;
+
 /// The record of a player, or the other server that has it.
 type Found = Result<Option<EntityRecord>, u64>;
+
+/// Asks the store for the players who log in. Those who come before its answer are asked for together, since a distant store takes a
+/// while for each answer.
+pub fn read_players(mut players: ResMut<Players>, mut threads: ResMut<Threads>) {
+    if players.is_reading || players.to_read.is_empty() {
+        return;
+    }
+    players.is_reading = true;
+    let later = players.to_read.len().min(READ_AT_ONCE);
+    let later = players.to_read.split_off(later);
+    let asked = mem::replace(&mut players.to_read, later);
+    let names: BTreeSet<String> = asked.iter().map(|(name, _)| name.clone()).collect();
+    threads.ask(
+        None,
+        move |store, _| find_players(store, &names),
+        |world, mut found| {
+            world.resource_mut::<Players>().is_reading = false;
+            for (name, moment) in asked {
+                let (found, is_homeless) = match &mut found {
+                    Ok(found) => found.get(&name).cloned().unwrap_or((Ok(Ok(None)), false)),
+                    Err(error) => (Err(error.clone()), false),
+                };
+                hand_to(world, end_reading, (name, moment, found, is_homeless));
+            }
+        },
+    );
+}
+
+/// What the store says of players, by name; and `true` if the dimension where a player was is removed.
+type FoundPlayers = BTreeMap<String, (Result<Found, WorkError>, bool)>;
+
+fn find_players(store: &WorldStore, names: &BTreeSet<String>) -> FoundPlayers {
+    let find = || -> Result<FoundPlayers, StoreError> {
+        // The names are registered first, so that no other server changes the players from here on.
+        let elsewhere = store.incarnation().map(|server| server.log_in(names)).transpose()?.unwrap_or_default();
+        let mut records =
+            store.players_named(&names.iter().filter(|name| !elsewhere.contains_key(*name)).cloned().collect())?;
+        let homes: BTreeSet<_> = records.values().map(|record| record.dimension).collect();
+        let removed: BTreeSet<_> = homes.into_iter().filter(|home| store.has_dimension(*home) == Ok(false)).collect();
+        let found = names.iter().map(|name| {
+            let record = records.remove(name);
+            let is_homeless = record.as_ref().is_some_and(|record| removed.contains(&record.dimension));
+            let found = elsewhere.get(name).map_or(Ok(record), |server| Err(*server));
+            (name.clone(), (Ok(found), is_homeless))
+        });
+        Ok(found.collect())
+    };
+    match find() {
+        Ok(found) => found,
+        // What is damaged of one player holds up no other.
+        Err(error) if error.is_damage() && names.len() > 1 => {
+            names.iter().flat_map(|name| find_players(store, &[name.clone()].into())).collect()
+        }
+        Err(error) => names.iter().map(|name| (name.clone(), (Err(error.clone().into()), false))).collect(),
+    }
+}
 
 /// Handles the store's answer about a name. `is_homeless`: the dimension where the player was is removed.
 fn end_reading(
@@ -219,31 +281,11 @@ impl Players {
     }
 
     /// Looks for a player in the store. An earlier question about the same name no longer counts.
-    fn read(&mut self, name: String, moment: Moment, threads: &mut Threads) {
+    fn read(&mut self, name: String, moment: Moment) {
         if let Some(Presence::Asked { question, .. }) = self.present.get_mut(&name) {
             *question = Some(moment.clone());
         }
-        let wanted = name.clone();
-        let read = move |store: &WorldStore, _: &_| {
-            // The name is registered first, so that no other server changes the player from here on.
-            let elsewhere = store.incarnation().map(|server| server.log_in(&wanted)).transpose();
-            match elsewhere.map(Option::flatten) {
-                Ok(None) => {}
-                Ok(Some(server)) => return (Ok(Err(server)), false),
-                Err(error) => return (Err(error), false),
-            }
-            let found = store.player(&wanted);
-            let home = found.as_ref().ok().and_then(Option::as_ref).map(|record| record.dimension);
-            let is_homeless = home.is_some_and(|home| store.has_dimension(home) == Ok(false));
-            (found.map(Ok), is_homeless)
-        };
-        threads.ask(None, read, |world, read| {
-            let (found, is_homeless) = match read {
-                Ok((found, is_homeless)) => (found.map_err(WorkError::from), is_homeless),
-                Err(error) => (Err(error), false),
-            };
-            hand_to(world, end_reading, (name, moment, found, is_homeless));
-        });
+        self.to_read.push((name, moment));
     }
 
     /// Sends the player to its place.
@@ -301,7 +343,7 @@ impl Players {
     }
 
     /// The names of players who have left and are stored, for a round to free them.
-    pub fn begin_log_outs(&mut self, saves: &mut Saves, publisher: &mut Publisher) -> Vec<String> {
+    pub fn begin_log_outs(&mut self, saves: &mut Saves, publisher: &mut Publisher) -> BTreeSet<String> {
         for left in self.left.extract_if(.., |left| self.present.contains_key(&left.name)) {
             left.tell_although_back(publisher);
         }
@@ -317,10 +359,10 @@ impl Players {
     }
 
     /// Notes that the round failed that was to free names. Players who log in again meanwhile keep theirs.
-    pub fn repeat_log_outs(&mut self, saves: &mut Saves, threads: &mut Threads) {
+    pub fn repeat_log_outs(&mut self, saves: &mut Saves) {
         for left in mem::take(&mut self.leaving) {
             match self.present.get(&left.name) {
-                Some(Presence::Asked { .. }) => self.read(left.name, saves.begin_question(), threads),
+                Some(Presence::Asked { .. }) => self.read(left.name, saves.begin_question()),
                 _ => self.left.push(left),
             }
         }
@@ -333,10 +375,10 @@ impl Players {
     }
 
     /// Notes that the round has freed its names. Only now are clients sent to other servers, since these let the players in.
-    pub fn end_log_outs(&mut self, saves: &mut Saves, threads: &mut Threads, publisher: &mut Publisher) {
+    pub fn end_log_outs(&mut self, saves: &mut Saves, publisher: &mut Publisher) {
         for left in mem::take(&mut self.leaving) {
             if matches!(self.present.get(&left.name), Some(Presence::Asked { .. })) {
-                self.read(left.name.clone(), saves.begin_question(), threads);
+                self.read(left.name.clone(), saves.begin_question());
                 left.tell_although_back(publisher);
             } else if let Some(event) = left.told {
                 publisher.event(event);
@@ -362,7 +404,6 @@ impl Players {
         kept: &BTreeSet<Plot>,
         servers: &Servers,
         saves: &mut Saves,
-        threads: &mut Threads,
     ) {
         let leaving = self.present.iter().filter_map(|(name, presence)| match presence {
             Presence::Leaving { id, plot } => Some((name.clone(), *id, *plot)),
@@ -378,7 +419,7 @@ impl Players {
                 }
             } else if kept.contains(&plot) {
                 self.present.insert(name.clone(), Presence::Asked { first_place: None, question: None });
-                self.read(name, saves.begin_question(), threads);
+                self.read(name, saves.begin_question());
             }
         }
     }

@@ -1,17 +1,25 @@
 //! Players, which are found by name and not by place.
 
-use crate::{EntityRecord, Family, StoreError, WorldStore, keys};
+use crate::{EntityRecord, Family, Read, StoreError, WorldStore, keys};
+use std::collections::{BTreeMap, BTreeSet};
 
 impl WorldStore {
-    /// The record of the player with this name; `None` if it is not stored. The record contains the player's place.
+    /// The records of the players with these names, by name, as far as they are stored. A record contains the player's place.
     ///
     /// # Errors
-    /// The store cannot be read, or the record is damaged.
-    pub fn player(&self, name: &str) -> Result<Option<EntityRecord>, StoreError> {
-        let id = |key: &[u8]| Ok(Some(self.parsed(Family::Meta, key, keys::parse_player_key)?.1));
-        let ids = self.list_meta(keys::player_range(name), |key, _| id(key))?;
-        let records = self.entity_records(&ids)?.into_iter().flatten();
-        Ok(records.into_iter().find(|record| record.player().as_deref() == Some(name)))
+    /// The store cannot be read, or a record is damaged.
+    pub fn players_named(&self, names: &BTreeSet<String>) -> Result<BTreeMap<String, EntityRecord>, StoreError> {
+        let ranges = names.iter().map(|name| Read::Range(Family::Meta, keys::player_range(name), usize::MAX));
+        let found = self.store.read(&ranges.collect::<Vec<_>>())?.into_iter().flatten();
+        let ids = found.map(|(key, _)| Ok(self.parsed(Family::Meta, &key, keys::parse_player_key)?.1));
+        let records = self.entity_records(&ids.collect::<Result<Vec<_>, StoreError>>()?)?;
+        let mut players = BTreeMap::new();
+        for record in records.into_iter().flatten() {
+            if let Some(name) = record.player().filter(|name| names.contains(name)) {
+                players.entry(name).or_insert(record);
+            }
+        }
+        Ok(players)
     }
 }
 
@@ -34,6 +42,10 @@ mod tests {
         }
     }
 
+    fn player(world: &WorldStore, name: &str) -> Option<EntityRecord> {
+        world.players_named(&[name.to_owned()].into()).unwrap().remove(name)
+    }
+
     fn save(store: &TestStore, id: u128, record: Option<EntityRecord>) {
         let mut batch = SaveBatch::default();
         batch.entities.insert(Uuid::from_u128(id), record);
@@ -49,12 +61,15 @@ mod tests {
         }
         let world = store.world();
         for (number, name) in names.into_iter().enumerate() {
-            assert_eq!(world.player(name), Ok(Some(record(number as u128, name))));
+            assert_eq!(player(&world, name), Some(record(number as u128, name)));
             let column = BlockPos::new(number as i64, 5, 0).column();
             let loaded = world.load_batch(DimensionId(1), column.batch(), &[column], 0..0).unwrap();
             assert!(loaded[0].entities.is_empty());
         }
-        assert_eq!(world.player("b"), Ok(None));
+        assert_eq!(player(&world, "b"), None);
+        let wanted = ["bob", "b", "Zoë"].map(str::to_owned).into();
+        let found = world.players_named(&wanted).unwrap();
+        assert_eq!(found.into_keys().collect::<Vec<_>>(), ["Zoë", "bob"]);
         assert_eq!(world.viewers(DimensionId(1)), Ok(Vec::new()), "nobody holds ground before its log-in");
     }
 
@@ -63,9 +78,9 @@ mod tests {
         let store = TestStore::default();
         save(&store, 1, Some(record(1, "bob")));
         save(&store, 1, None);
-        assert_eq!(store.world().player("bob"), Ok(None));
+        assert_eq!(player(&store.world(), "bob"), None);
         save(&store, 2, Some(record(2, "bob")));
-        assert_eq!(store.world().player("bob"), Ok(Some(record(2, "bob"))));
+        assert_eq!(player(&store.world(), "bob"), Some(record(2, "bob")));
         assert_eq!(store.contents().iter().filter(|(_, (key, _))| key.starts_with(b"player:")).count(), 1);
     }
 }

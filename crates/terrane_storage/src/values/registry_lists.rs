@@ -76,6 +76,8 @@ impl WorldStore {
             // Of servers that start together in a new world, one stores the lists.
             let servers = if stored == RegistryLists::default() { 0 } else { incarnation.others(&mut writes)? };
             if servers > 0 {
+                // A store may read several values at different moments. This fails if they are no longer what was read.
+                self.write(writes, Durability::Sync)?;
                 return Err(StoreError::NewTypes { servers, path: self.path().to_path_buf() });
             }
         }

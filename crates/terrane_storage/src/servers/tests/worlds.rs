@@ -10,7 +10,7 @@ use crate::{
     ChildRecord, Durability, EntityRecord, Family, KeyValue, KeyValueStore, MemoryStore, OpenWait, PlotContents,
     RegistryLists, SaveBatch, StorageConfig, StoreError, WorldOpenError, WorldStore, WriteBatch, mark_stored,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::ops::{ControlFlow, Range};
 use std::path::Path;
@@ -528,17 +528,41 @@ fn a_player_is_on_one_server() {
     let store = Arc::new(MemoryStore::new());
     let [a, b] = [0; 2].map(|_| join(&store));
     let [server_a, server_b] = [&a, &b].map(|world| world.incarnation().unwrap());
-    assert_eq!(server_a.log_in("Zoë"), Ok(None));
-    assert_eq!(server_a.log_in("Zoë"), Ok(None));
-    assert_eq!(server_b.log_in("Zoë"), Ok(Some(1)));
-    server_b.log_out("Zoë").unwrap();
-    assert_eq!(server_b.log_in("Zoë"), Ok(Some(1)), "only its server lets it go");
-    server_a.log_out("Zoë").unwrap();
-    assert_eq!(server_b.log_in("Zoë"), Ok(None));
+    let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let none = || Ok(BTreeMap::new());
+    let on_a = |names: &[&str]| Ok(names.iter().map(|name| ((*name).to_owned(), 1)).collect());
+    assert_eq!(server_a.log_in(&names(&["Ada", "Zoë"])), none());
+    assert_eq!(server_a.log_in(&names(&["Zoë"])), none());
+    assert_eq!(server_b.log_in(&names(&["Ada", "Bob", "Zoë"])), on_a(&["Ada", "Zoë"]));
+    server_b.log_out(&names(&["Bob", "Zoë"])).unwrap();
+    assert_eq!(server_b.log_in(&names(&["Zoë"])), on_a(&["Zoë"]), "only its server lets it go");
+    server_a.log_out(&names(&["Bob", "Zoë"])).unwrap();
+    assert_eq!(server_b.log_in(&names(&["Ada", "Zoë"])), on_a(&["Ada"]));
     server_b.leave().unwrap();
-    assert_eq!(server_a.log_in("Zoë"), Ok(None), "its server has ended");
+    assert_eq!(server_a.log_in(&names(&["Zoë"])), none(), "its server has ended");
     let damage = a.verify(|_| ControlFlow::Continue(())).unwrap().damage.count();
     assert_eq!(damage, 0);
+}
+
+/// Two servers note the same names at the same moment: each player is on one of them.
+#[test]
+fn players_who_log_in_on_two_servers_at_once_are_on_one() {
+    let names: BTreeSet<String> = ["Ada", "Bob", "Zoë"].map(str::to_owned).into();
+    for answer in 0..4 {
+        let store = Arc::new(Lossy::default());
+        let [a, b] = [0; 2].map(|_| Arc::new(WorldStore::join(store.clone(), b"").unwrap()));
+        let first = a.clone();
+        store.before_answer(answer, move || {
+            assert_eq!(first.incarnation().unwrap().log_in(&["Bob".to_owned()].into()), Ok(BTreeMap::new()));
+        });
+        let found = b.incarnation().unwrap().log_in(&names).unwrap();
+        store.meanwhile.lock().unwrap().clear();
+        let to_a: BTreeMap<_, _> = a.incarnation().unwrap().log_in(&names).unwrap().into_iter().collect();
+        // That of the third answer comes after its write.
+        let is_on_a = found.contains_key("Bob");
+        assert_eq!(found.len(), usize::from(is_on_a), "before answer {answer}");
+        assert_eq!(to_a.len(), 3 - usize::from(is_on_a), "before answer {answer}");
+    }
 }
 
 #[test]
