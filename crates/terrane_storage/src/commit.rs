@@ -3,7 +3,7 @@
 use super::envelope::Replaced;
 use super::servers::{Crossing, CrossingId};
 use super::tiers::heat::Placed;
-use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, cluster};
+use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, READ_AHEAD, cluster};
 use super::values::blocks::KnownBlocks;
 use super::values::clocks::put_clocks;
 use super::values::record;
@@ -59,6 +59,9 @@ pub(super) struct Commit {
     pub versions: BTreeMap<(DimensionId, ChunkPos), u64>,
 }
 
+/// The stored values of the chunks of a group.
+type StoredValues = Vec<Option<Vec<u8>>>;
+
 type KeyedChunk<'a> = ([u8; keys::CHUNK_KEY_LENGTH], (DimensionId, ChunkPos), &'a Chunk);
 
 /// Adds chunks to a commit, group by group in the order of their keys.
@@ -73,15 +76,50 @@ struct GroupWriter<'a> {
 }
 
 impl GroupWriter<'_> {
+    /// Adds the changed chunks of groups, and returns their places. Their stored values are read together, since a distant store takes
+    /// a while for each answer.
+    fn add_together(
+        &mut self,
+        groups: &[(ChunkGroup, &[KeyedChunk])],
+        sparse: &BTreeSet<DimensionId>,
+        batch: &SaveBatch,
+    ) -> Result<Vec<(DimensionId, ChunkPos)>, StoreError> {
+        let keys: Vec<&[u8]> = groups.iter().flat_map(|(_, chunks)| chunks.iter().map(|(key, ..)| &key[..])).collect();
+        let mut values = self.world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?.into_iter();
+        let stored: Vec<StoredValues> =
+            groups.iter().map(|(_, chunks)| values.by_ref().take(chunks.len()).collect()).collect();
+        // A damaged value may be a remnant of deleted keys, so it does not make the group hot.
+        let is_hot = |stored: &StoredValues| stored.iter().flatten().any(|value| !value.is_empty());
+        let hot: Vec<bool> = stored.iter().map(is_hot).collect();
+        let (mut changed, mut ahead) = (Vec::new(), 0);
+        for (number, (&(group, chunks), stored)) in groups.iter().zip(stored).enumerate() {
+            if !hot[number] && ahead == 0 {
+                let next = groups[number..].iter().zip(&hot[number..]).filter(|(_, is_hot)| !**is_hot);
+                let next: Vec<ChunkGroup> = next.map(|((group, _), _)| *group).take(READ_AHEAD).collect();
+                ahead = next.len();
+                self.packed = GroupReader::read_ahead(self.world, &next)?;
+            }
+            ahead -= usize::from(!hot[number]);
+            let is_sparse = sparse.contains(&group.dimension());
+            let places = self.add(group, chunks, (stored, hot[number]), is_sparse, batch)?;
+            changed.extend(places.into_iter().map(|pos| (group.dimension(), pos)));
+        }
+        Ok(changed)
+    }
+
     /// Adds the changed chunks of one group, and returns their positions. A warm or cold group becomes hot.
     fn add(
         &mut self,
         group: ChunkGroup,
         chunks: &[KeyedChunk],
+        (mut stored, is_hot): (StoredValues, bool),
         is_sparse: bool,
         batch: &SaveBatch,
     ) -> Result<Vec<ChunkPos>, StoreError> {
-        let (stored, packed) = self.stored_values(group, chunks, is_sparse)?;
+        let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
+        if let Some((_, part)) = &packed {
+            replace_packed(chunks, &mut stored, part);
+        }
         let (mut changed, mut is_new) = (Vec::new(), false);
         for (chunk, stored) in chunks.iter().zip(stored) {
             if self.add_chunk(chunk, stored.as_deref(), is_sparse)? {
@@ -104,31 +142,6 @@ impl GroupWriter<'_> {
             self.commit.placed.insert(group, placed);
         }
         Ok(changed)
-    }
-
-    /// The stored values of chunks of one group, and the group if it is warm or cold.
-    fn stored_values(
-        &mut self,
-        group: ChunkGroup,
-        chunks: &[KeyedChunk],
-        is_sparse: bool,
-    ) -> Result<(Vec<Option<Vec<u8>>>, Option<PackedGroup>), StoreError> {
-        let keys = chunks.iter().map(|(key, ..)| &key[..]).collect::<Vec<_>>();
-        let mut stored = self.world.read_to_replace(Family::Chunks, &keys, &mut self.commit.report)?;
-        // A damaged value may be a remnant of deleted keys, so it does not make the group hot.
-        let is_hot = stored.iter().flatten().any(|value| !value.is_empty());
-        let packed = if is_hot { None } else { self.find_packed(group, chunks, is_sparse)? };
-        if let Some((_, part)) = &packed {
-            let is_there = |chunk: ChunkPos| part.chunks >> cluster_place(chunk) & 1 == 1;
-            let unpacked = part.unpack();
-            let mut values: BTreeMap<usize, &[u8]> =
-                unpacked.iter().flat_map(|unpacked| cluster::values(unpacked)).collect();
-            for ((_, (_, pos), _), stored) in chunks.iter().zip(&mut stored) {
-                let value = values.remove(&cluster_place(*pos)).unwrap_or(&LOST_CHUNK);
-                *stored = is_there(*pos).then(|| value.to_vec());
-            }
-        }
-        Ok((stored, packed))
     }
 
     /// Adds a chunk in place of its stored value. Returns `true` if it changed.
@@ -244,6 +257,17 @@ impl GroupWriter<'_> {
     }
 }
 
+/// Replaces the stored values of chunks with those in a warm or cold cluster.
+fn replace_packed(chunks: &[KeyedChunk], stored: &mut StoredValues, part: &cluster::Part<'_>) {
+    let is_there = |chunk: ChunkPos| part.chunks >> cluster_place(chunk) & 1 == 1;
+    let unpacked = part.unpack();
+    let mut values: BTreeMap<usize, &[u8]> = unpacked.iter().flat_map(|unpacked| cluster::values(unpacked)).collect();
+    for ((_, (_, pos), _), stored) in chunks.iter().zip(stored) {
+        let value = values.remove(&cluster_place(*pos)).unwrap_or(&LOST_CHUNK);
+        *stored = is_there(*pos).then(|| value.to_vec());
+    }
+}
+
 impl WorldStore {
     /// Saves the whole batch, or nothing on an error.
     ///
@@ -324,15 +348,27 @@ impl WorldStore {
         }
         let (packed, moves, blocks) = (GroupReader::new(self), Moves::new(self), self.known_blocks()?);
         let mut groups = GroupWriter { world: self, blocks, packed, moves, commit, tile: None };
-        for chunks in chunks.chunk_by(|(_, a, _), (_, b, _)| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1)) {
-            let Some(&(_, (dimension, pos), _)) = chunks.first() else { continue };
-            let is_sparse = sparse.contains(&dimension);
-            let changed = groups.add(ChunkGroup::of(dimension, pos), chunks, is_sparse, batch)?;
-            if !changed.is_empty() {
+        let of_one =
+            |(_, a, _): &KeyedChunk, (_, b, _): &KeyedChunk| ChunkGroup::of(a.0, a.1) == ChunkGroup::of(b.0, b.1);
+        fn with_group<'a, 'b>(chunks: &'a [KeyedChunk<'b>]) -> Option<(ChunkGroup, &'a [KeyedChunk<'b>])> {
+            let (_, (dimension, pos), _) = chunks.first()?;
+            Some((ChunkGroup::of(*dimension, *pos), chunks))
+        }
+        let all: Vec<_> = chunks.chunk_by(of_one).filter_map(with_group).collect();
+        let mut rest = &all[..];
+        while !rest.is_empty() {
+            let mut size = 0;
+            let fits = |(_, chunks): &&(_, &[KeyedChunk])| {
+                size += chunks.len();
+                size <= COMPARED_AT_ONCE
+            };
+            let (together, left) = rest.split_at(rest.iter().take_while(fits).count().max(1));
+            rest = left;
+            for (dimension, pos) in groups.add_together(together, &sparse, batch)? {
                 batches.insert(keys::opacity_key(dimension, pos.column().batch()));
-            }
-            if is_sparse {
-                outdated.extend(changed.into_iter().map(|pos| keys::summary_key(dimension, pos.column())));
+                if sparse.contains(&dimension) {
+                    outdated.insert(keys::summary_key(dimension, pos.column()));
+                }
             }
         }
         groups.finish()?;

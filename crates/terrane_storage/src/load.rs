@@ -1,6 +1,6 @@
 //! Loading from the world.
 
-use super::tiers::{ChunkValues, Entries, GroupReader};
+use super::tiers::{ChunkValues, Entries, GroupReader, READ_AHEAD};
 use super::{
     ChunkGroup, EntityRecord, Family, KeyValue, Read, StoreError, StoredBlockTick, StoredItem, Tier, WorldStore, keys,
     values::block_ticks,
@@ -16,8 +16,6 @@ use uuid::Uuid;
 
 /// Up to this number, groups are read one by one. In a taller range, stored groups are searched for first.
 const DIRECT_GROUPS: u64 = 64;
-/// The number of groups whose clusters are read at once if they are not hot. A cluster may have many megabytes.
-const READ_AHEAD: usize = 8;
 /// The number of entries of a long range that are read at a time.
 const PAGE: usize = 1024;
 

@@ -60,6 +60,9 @@ impl TierMoves {
     }
 }
 
+/// The number of groups whose clusters are read at once if they are not hot. A cluster may have many megabytes.
+pub(super) const READ_AHEAD: usize = 8;
+
 pub(super) type PackedGroup = (Tier, Part<'static>);
 pub(super) type ChunkValues = Vec<(ChunkPos, Vec<u8>)>;
 
@@ -93,6 +96,13 @@ impl<'a> GroupReader<'a> {
         let warm = groups.clone().map(|group| group.key().to_vec()).collect();
         let cubes: BTreeSet<_> = groups.map(|group| group.cube_key().to_vec()).collect();
         [Read::Keys(Family::WarmChunks, warm), Read::Keys(Family::ColdChunks, cubes.into_iter().collect())]
+    }
+
+    /// A reader for these groups, whose clusters are read at once.
+    pub fn read_ahead(world: &'a WorldStore, groups: &[ChunkGroup]) -> Result<Self, StoreError> {
+        let mut found = world.read_apart(&Self::reads_ahead(groups.iter().copied()))?.into_iter();
+        let mut next = || found.next().unwrap_or(Ok(Vec::new()));
+        Ok(Self::ahead(world, next(), next()))
     }
 
     /// The group, if it is warm or cold.
