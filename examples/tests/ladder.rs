@@ -202,7 +202,7 @@ fn a_client_that_comes_back_is_sent_only_what_has_changed() {
 /// Promise, servers: Clients follow their players from server to server, and play again within 15 s of a server's death.
 #[cfg(all(unix, feature = "realm"))]
 #[test]
-fn players_go_from_server_to_server_and_outlive_one() {
+fn two_players_ride_to_others_and_all_outlive_a_server() {
     let realm = figures("realm", &[], &["ada", "bob", "cid", "dora", "servers", "after-the-death"]);
     assert!(realm["redirections"].as_u64() >= Some(3) && realm["gems"].as_u64() == Some(12), "{realm}");
     assert!(realm["recovery"].as_f64() < Some(15.0) && realm["chunks_saved"].as_u64() > Some(0), "{realm}");

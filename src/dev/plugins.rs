@@ -144,7 +144,8 @@ impl PluginGroup for DevPlugins {
         let assets = AssetPlugin { watch_for_changes_override: Some(has_assets), ..default() };
         let mut plugins = DefaultPlugins.build().set(assets).set(log).set(render).set(window);
         if self.headless {
-            let frame = Duration::from_secs_f64(1.0 / 60.0);
+            // Nobody sees these frames.
+            let frame = Duration::from_secs_f64(1.0 / 30.0);
             plugins = plugins.disable::<WinitPlugin>().add(ScheduleRunnerPlugin::run_loop(frame));
         }
         plugins.add(DevPlugin(self))

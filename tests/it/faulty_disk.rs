@@ -237,14 +237,15 @@ fn a_game_recovers_when_its_disk_returns_after_seconds() {
 
 fn batch(round: u32, bytes: usize) -> WriteBatch {
     let mut batch = WriteBatch::default();
-    let mut state = u64::from(round);
+    // The data must not be compressible.
+    let mut next = noise(u64::from(round) + 1);
     for family in Family::ALL {
-        // The data must not be compressible.
-        let noise = (0..bytes).map(|_| {
-            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-            (state >> 56) as u8
-        });
-        batch.put(family, round.to_be_bytes(), noise.collect());
+        let mut value = Vec::with_capacity(bytes + 8);
+        while value.len() < bytes {
+            value.extend_from_slice(&next().to_le_bytes());
+        }
+        value.truncate(bytes);
+        batch.put(family, round.to_be_bytes(), value);
     }
     batch
 }
