@@ -7,6 +7,13 @@ use bevy_terrane::simulation::LoggedOut;
 use bevy_terrane::view::{
     DimensionRemoved, LogIn, LogInError, LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, RegionOrder,
 };
+use bevy_terrane::storage::{
+    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Read, StoreError, WriteBatch,
+};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -15,7 +22,11 @@ const SPAWN: BlockPos = BlockPos::new(8, 5, 8);
 /// A world in lockstep whose columns are held by players only, and that is saved on demand.
 fn world(disk: &Disk) -> (App, DimensionId) {
     let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..disk.plugin() };
-    let mut app = game(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin });
+    world_of(TerranePlugin { tick_mode: TickMode::Lockstep, ..plugin })
+}
+
+fn world_of(plugin: TerranePlugin) -> (App, DimensionId) {
+    let mut app = game(plugin);
     app.mirror_region_component::<Player>();
     listen::<PlayerLoggedIn>(&mut app);
     listen::<LogInRefused>(&mut app);
@@ -176,6 +187,91 @@ fn a_name_is_in_the_world_once_and_the_answer_to_others_is_clear() {
         assert!(other.new && other.id != bob);
     }
     assert_ne!(heard::<PlayerLoggedIn>(&app).last().map(|it| it.id), Some(bob.id));
+}
+
+/// Counts the questions to a store.
+#[derive(Default)]
+struct Asked {
+    store: MemoryStore,
+    questions: AtomicUsize,
+}
+
+impl Asked {
+    fn ask(&self) -> &MemoryStore {
+        self.questions.fetch_add(1, Ordering::Relaxed);
+        &self.store
+    }
+}
+
+impl KeyValueStore for Asked {
+    fn path(&self) -> &Path {
+        self.store.path()
+    }
+
+    fn get(&self, family: Family, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        self.ask().get(family, key)
+    }
+
+    fn multi_get(&self, family: Family, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.ask().multi_get(family, keys)
+    }
+
+    fn scan(&self, family: Family, range: Range<&[u8]>, limit: usize) -> Result<Vec<KeyValue>, StoreError> {
+        self.ask().scan(family, range, limit)
+    }
+
+    fn read(&self, reads: &[Read]) -> Result<Vec<Vec<KeyValue>>, StoreError> {
+        self.ask().read(reads)
+    }
+
+    fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
+        self.ask().write(batch, durability)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        self.store.sync()
+    }
+}
+
+/// Promise, players: Players who log in together are found with a few questions to the store, and a damaged one holds up no other.
+#[test]
+fn players_who_log_in_together_are_one_question_and_a_damaged_one_holds_up_no_other() {
+    let store = Arc::new(Asked::default());
+    let open = || {
+        let plugin = TerranePlugin { saving: SaveSettings::every(Duration::from_secs(3_600)), ..lockstep_on(&store) };
+        world_of(plugin)
+    };
+    let names: Vec<String> = (0..100).map(|number| format!("player {number:02}")).collect();
+    let (mut app, dimension) = open();
+    names.iter().for_each(|name| send_in(&mut app, name, Some((dimension, SPAWN))));
+    update(&mut app, 20);
+    let first = heard::<PlayerLoggedIn>(&app);
+    assert_eq!(first.len(), 100);
+    save(&mut app);
+    let (mut app, _) = reopen(app, open);
+    // The record of one of them.
+    let mut damaged = WriteBatch::default();
+    damaged.put(Family::Entities, first[7].id.as_bytes().to_vec(), vec![1, 2, 3]);
+    store.write(damaged, Durability::Sync).unwrap();
+    let before = store.questions.load(Ordering::Relaxed);
+    names[..7].iter().chain(&names[8..]).for_each(|name| send_in(&mut app, name, None));
+    update(&mut app, 2);
+    let asked = store.questions.load(Ordering::Relaxed) - before;
+    assert!((1..30).contains(&asked), "{asked} questions for 99 players");
+    update(&mut app, 20);
+    assert_eq!(heard::<PlayerLoggedIn>(&app).len(), 99);
+
+    names.iter().for_each(|name| app.world_mut().write_message(LogOut { name: name.clone() }));
+    update(&mut app, 10);
+    save(&mut app);
+    assert!(seen(&mut app).is_empty() && heard::<LogInRefused>(&app).is_empty());
+    app.world_mut().resource_mut::<Heard<PlayerLoggedIn>>().0.clear();
+    names.iter().for_each(|name| send_in(&mut app, name, None));
+    update(&mut app, 20);
+    let refused = heard::<LogInRefused>(&app);
+    assert_eq!((heard::<PlayerLoggedIn>(&app).len(), refused.len()), (99, 1));
+    assert_eq!(refused[0].name, names[7]);
+    assert!(refused[0].reason.to_string().contains(&first[7].id.to_string()), "{}", refused[0].reason);
 }
 
 #[test]
