@@ -4,11 +4,9 @@ use crate::disk::Disk;
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::LoggedOut;
+use bevy_terrane::storage::{Durability, Family, KeyValue, KeyValueStore, MemoryStore, Read, StoreError, WriteBatch};
 use bevy_terrane::view::{
     DimensionRemoved, LogIn, LogInError, LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, RegionOrder,
-};
-use bevy_terrane::storage::{
-    Durability, Family, KeyValue, KeyValueStore, MemoryStore, Read, StoreError, WriteBatch,
 };
 use std::ops::Range;
 use std::path::Path;

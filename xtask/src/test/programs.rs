@@ -51,8 +51,8 @@ impl Programs {
             return Err(format!("{command:?} failed ({})", output.status));
         }
         self.programs = String::from_utf8_lossy(&output.stdout).lines().filter_map(program).collect();
-        // The longest first, so that the others run beside it.
-        self.programs.sort_by_key(|program| !program.name.ends_with(LONGEST));
+        // The longest first, so that the others run beside it, and the one that draws last, when the others have ended.
+        self.programs.sort_by_key(|program| (!program.name.ends_with(LONGEST), program.name == DRAWS));
         if self.programs.is_empty() { Err("cargo has built no tests".to_owned()) } else { Ok(()) }
     }
 
