@@ -243,7 +243,7 @@ fn players_who_log_in_together_are_one_question_and_a_damaged_one_holds_up_no_ot
     let (mut app, dimension) = open();
     names.iter().for_each(|name| send_in(&mut app, name, Some((dimension, SPAWN))));
     update(&mut app, 20);
-    let first = heard::<PlayerLoggedIn>(&app);
+    let first = heard::<PlayerLoggedIn>(&app).to_vec();
     assert_eq!(first.len(), 100);
     save(&mut app);
     let (mut app, _) = reopen(app, open);
@@ -259,7 +259,9 @@ fn players_who_log_in_together_are_one_question_and_a_damaged_one_holds_up_no_ot
     update(&mut app, 20);
     assert_eq!(heard::<PlayerLoggedIn>(&app).len(), 99);
 
-    names.iter().for_each(|name| app.world_mut().write_message(LogOut { name: name.clone() }));
+    for name in &names {
+        app.world_mut().write_message(LogOut { name: name.clone() });
+    }
     update(&mut app, 10);
     save(&mut app);
     assert!(seen(&mut app).is_empty() && heard::<LogInRefused>(&app).is_empty());
