@@ -94,8 +94,7 @@ fn the_other_steps_of_the_guide_are_drawn() {
     }
 }
 
-/// The color of a picture at a place, in sRGB.
-/// The mean color of the 9 x 9 pixels around a place, since textures are turned at random.
+/// The mean color of the 9 x 9 pixels around a place of a picture, in sRGB, since textures are turned at random.
 fn color(folder: &Path, example: &str, picture: &str, [x, y]: [usize; 2]) -> [u8; 3] {
     let file = fs::File::open(folder.join(format!("target/examples/{example}/{picture}.png"))).unwrap();
     let mut reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();

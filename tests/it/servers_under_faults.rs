@@ -108,7 +108,7 @@ fn server_of_players() {
     listen::<BlockRefused>(&mut app);
     listen::<WorldSaved>(&mut app);
     listen::<ServerEnded>(&mut app);
-    // Of its few chunks, even a distant database stores many in a second.
+    // Its columns have few chunks, so that a distant database keeps up.
     let dimension = spawn_dimension(&mut app, Dimension::new("overworld", Flat::new()).with_height(-16..112));
     start(&mut app);
     if let Some(failure) = app.world().get_resource::<WorldFailure>() {

@@ -166,7 +166,7 @@ pub enum StoreError {
     InUse {
         /// The path of the store.
         path: PathBuf,
-        /// What has it open.
+        /// The process, session or servers that have it open.
         reason: String,
     },
     /// The folder of the open world was deleted, moved or replaced. Data saved elsewhere would be lost.

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How long an opening waits for something else that has the world open: a process that is just ending, the session of a
-/// database, which ends a moment after its client, or servers whose last heartbeats are still on their way. What it waits
-/// for is logged. Once the time is over, the opening fails with an error that names it.
+/// database, which ends a moment after its client, or servers whose last heartbeats are still on their way. The log
+/// says what the opening waits for. Once the time is over, the opening fails with an error that names it.
 ///
 /// One wait is for one opening. Its time begins when the opening has to wait.
 pub struct OpenWait<'a> {

@@ -176,11 +176,12 @@ pub fn read_players(mut players: ResMut<Players>, mut threads: ResMut<Threads>) 
     threads.ask(
         None,
         move |store, _| find_players(store, &names),
-        |world, mut found| {
+        |world, found| {
             world.resource_mut::<Players>().is_reading = false;
             for (name, moment) in asked {
-                let (found, is_homeless) = match &mut found {
-                    Ok(found) => found.get(&name).cloned().unwrap_or((Ok(Ok(None)), false)),
+                let (found, is_homeless) = match &found {
+                    // No answer must not look like an unknown player, who would be made anew.
+                    Ok(found) => found.get(&name).cloned().unwrap_or((Err(WorkError::NoThread), false)),
                     Err(error) => (Err(error.clone()), false),
                 };
                 hand_to(world, end_reading, (name, moment, found, is_homeless));

@@ -1,4 +1,4 @@
-//! What is logged while the database refuses.
+//! The store logs a warning while the database refuses connections.
 
 use super::{SERVER, new_name};
 use crate::PostgresStore;

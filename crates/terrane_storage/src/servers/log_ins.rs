@@ -13,7 +13,7 @@ impl Incarnation {
     /// of its server; for them, nothing changes.
     ///
     /// # Errors
-    /// The same as those of [`write`](Self::write). Nothing is noted then, or everything.
+    /// The same as those of [`write`](Self::write). After an error, either all of the names were noted or none.
     pub fn log_in(&self, names: &BTreeSet<String>) -> Result<BTreeMap<String, u64>, StoreError> {
         loop {
             let rows = self.log_in_rows(names)?;
@@ -40,7 +40,7 @@ impl Incarnation {
     /// Notes that the players of these names have left this server. Everything that they own must be saved before.
     ///
     /// # Errors
-    /// The same as those of [`write`](Self::write). Nothing is noted then, or everything.
+    /// The same as those of [`write`](Self::write). After an error, either all of the names were noted or none.
     pub fn log_out(&self, names: &BTreeSet<String>) -> Result<(), StoreError> {
         loop {
             let mut batch = WriteBatch::default();

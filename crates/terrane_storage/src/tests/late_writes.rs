@@ -303,7 +303,7 @@ proptest! {
             }
             if is_saved {
                 model.save(&std::mem::take(&mut pending));
-                // Nothing that failed before may happen from now on.
+                // A write that failed before a later one succeeded must not land any more.
                 store.land_writes();
                 model.check(&world);
             }

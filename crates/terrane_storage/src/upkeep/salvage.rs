@@ -134,7 +134,7 @@ impl Salvage<'_> {
                 self.nameless.extend(keys::parse_dimension_key(key).map(str::to_owned));
                 self.without_graph.extend(keys::parse_tile_key(key).map(|(dimension, _)| dimension));
                 if keys::parse_history_key(key).is_some() {
-                    // Nothing is placed or generated a second time on the columns of a damaged history.
+                    // Columns whose history is damaged count as told and complete, so that nothing is placed or generated on them twice.
                     writes.put(Family::Meta, key, envelope::sealed(0, &TileHistory::complete().encode()));
                 }
             }

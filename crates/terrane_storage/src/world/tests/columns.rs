@@ -93,6 +93,23 @@ fn a_batch_is_loaded_with_two_calls() {
     assert_eq!(store.calls.load(Ordering::SeqCst), 2);
 }
 
+/// New groups of chunks are read eight at a time, and hot ones all at once.
+#[test]
+fn a_commit_reads_its_groups_together() {
+    let store = Arc::new(FarStore::default());
+    let world = WorldStore::from_store(store.clone()).unwrap();
+    let calls = [3, 4].map(|block| {
+        let mut batch = SaveBatch::default();
+        for group in 0..64 {
+            batch.chunks.insert((OVERWORLD, ColumnPos::new(4 * group, 0).chunk(0)), chunk(block));
+        }
+        store.calls.store(0, Ordering::SeqCst);
+        assert_eq!(world.commit(&batch, Durability::Sync).unwrap().chunks, 64);
+        store.calls.load(Ordering::SeqCst)
+    });
+    assert!(calls[0] < 32 && calls[1] < 16, "{calls:?} calls for 64 groups");
+}
+
 #[test]
 fn only_the_wanted_columns_come_in_their_order() {
     let world = WorldStore::open(&StorageConfig::Memory).unwrap();

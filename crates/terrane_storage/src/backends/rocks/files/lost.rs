@@ -1,4 +1,4 @@
-//! What a loss of power leaves of unsynced writes: recovered up to the first gap, if nothing behind it was synced.
+//! Recovery after a loss of power: unsynced writes are kept up to the first gap, if nothing behind it was synced.
 //!
 //! The pages of unsynced writes reach the disk in any order. So the log may have holes with whole records behind them,
 //! or end early while a newer log is there. RocksDB itself would continue behind some of these gaps. So the logs are

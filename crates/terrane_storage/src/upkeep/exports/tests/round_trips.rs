@@ -224,7 +224,7 @@ proptest! {
         let report = import(&target, &path, &replaces).unwrap();
         let after = contents(&target, NAME);
         prop_assert_eq!(&after.columns, &before.columns);
-        // Whatever arrives on a column, its region was told of it or was not.
+        // An import does not change which columns count as new.
         prop_assert_eq!(&after.new, &before.new);
         let arrived: BTreeSet<_> = part.columns.intersection(&before.columns).copied().collect();
         prop_assert_eq!(report.columns as usize, arrived.len());
