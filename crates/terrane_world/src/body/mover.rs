@@ -211,7 +211,7 @@ impl<'a> BodyMover<'a> {
             along(0) * along(0) + along(2) * along(2)
         };
         let (mut best, mut up) = (plain, 0.0);
-        while let Some(next) = self.next_top(&bounds, up).filter(|next| *next <= step + DEPTH) {
+        while let Some(next) = self.next_top(&bounds, up).filter(|next| *next <= step + GAP + DEPTH) {
             up = next;
             if self.clip(&bounds, 1, up).1.is_some() {
                 break;

@@ -245,6 +245,21 @@ fn a_body_steps_up_slabs_and_stairs_but_not_a_block() {
     assert!(is_near(world.place(&body)[1], 1.0), "{body:?}");
 }
 
+/// A body that was placed on the ground, and one that fell there.
+#[test]
+fn a_body_steps_up_the_whole_of_its_step() {
+    let mut world = World::with_floor();
+    world.fill([2..=9, 0..=0, -9..=9], "stone");
+    for falls in [0, 20] {
+        for (step_height, top) in [(1.0, 1.0), (0.99, 0.0)] {
+            let mut body = Body { step_height, ..world.player([0, 0, 0]) };
+            world.fall(&mut body, falls);
+            world.walk(&mut body, [4.0, 0.0], 20, false);
+            assert!(is_near(world.place(&body)[1], top), "{falls} {step_height} {body:?}");
+        }
+    }
+}
+
 /// The body is lifted only as far as needed: with its whole step, it would hit its head.
 #[test]
 fn a_body_steps_up_into_a_room_that_is_hardly_higher_than_itself() {

@@ -150,21 +150,33 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
     /// Returns `true` if there is room for the walker.
     #[inline]
     pub fn is_free(&mut self, place: Place) -> bool {
-        let height = self.ground.table.size.height;
+        self.has_room(place, self.ground.table.size.height)
+    }
+
+    /// Returns `true` if so many layers are free from the feet upwards.
+    #[inline]
+    pub fn has_room(&mut self, place: Place, height: i32) -> bool {
         self.room(place, height) >= height
     }
 
     /// What holds a walker at a place, if there is no ground.
     #[inline]
     pub fn hold(&mut self, place: Place) -> Hold {
-        let cell = self.cell(place.x, place.feet.div_euclid(LAYERS), place.z);
-        if cell.liquid > 0 {
+        let y = place.feet.div_euclid(LAYERS);
+        let cell = self.cell(place.x, y, place.z);
+        if cell.liquid == 0 && !cell.has_ladder {
+            return Hold::None;
+        }
+        // A walker falls through a liquid that hangs in the air, and past the lowest block of such a ladder.
+        let below = self.cell(place.x, y - 1, place.z);
+        let is_on_ground = below.body >> (LAYERS - 1) != 0;
+        if cell.liquid > 0 && (is_on_ground || i32::from(below.liquid) == LAYERS) {
             let depth = self.depth(place);
             if depth >= self.table().size.afloat {
                 return Hold::Liquid(depth);
             }
         }
-        if cell.has_ladder { Hold::Ladder } else { Hold::None }
+        if cell.has_ladder && (is_on_ground || below.has_ladder) { Hold::Ladder } else { Hold::None }
     }
 
     fn is_held(&mut self, place: Place, is_deep: bool) -> bool {

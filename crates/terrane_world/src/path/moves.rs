@@ -6,9 +6,17 @@ use super::{BANK_HEIGHT, DIAGONAL, FALL, JUMP, LAYERS, Place, STRAIGHT};
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, Face};
 
+/// The most room above its height that a walker needs to come down from a jump, in sixteenths: the way of a tick at the end of a jump.
+const MOST_SPARE: i32 = 7;
+/// The room above its height that a walker needs to leave a ladder, in sixteenths.
+const CLIMB_SPARE: i32 = 2;
+/// The least height above a floor to which a walker jumps that fits under it.
+const SPARE_BESIDE: i32 = 5;
+
 /// The part of a move that is the same to all sides.
 struct Departure {
     from: Place,
+    hold: Hold,
     /// The highest rise that there is room for.
     lift: i32,
     /// The highest rise that is no step: a jump, or the way out of a liquid or off a ladder.
@@ -25,10 +33,10 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
             Hold::Ladder => LAYERS - from.feet.rem_euclid(LAYERS),
             Hold::Liquid(depth) => LAYERS.min(depth + (BANK_HEIGHT * LAYERS as f32) as i32),
         };
-        let highest = if hold == Hold::None { jump.max(2 * step) } else { jump };
+        let highest = if hold == Hold::None { (jump + 1).max(2 * step) } else { jump + 1 };
         // A walker that is in the way of something does not rise, but may leave.
         let lift = (self.room(from, height + highest) - height).clamp(0, highest);
-        let departure = Departure { from, lift, jump };
+        let departure = Departure { from, hold, lift, jump };
         let straight = Face::SIDES.map(|side| self.sideways(&departure, [side, side], true, &mut visit));
         for first in 0..4 {
             let second = (first + 1) % 4;
@@ -44,11 +52,12 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
     /// The moves to one side, or, between two different sides, to a corner. Returns `true` if the way is free at the same height.
     fn sideways(
         &mut self,
-        Departure { from, lift, jump }: &Departure,
+        departure: &Departure,
         sides: [Face; 2],
         may_be_level: bool,
         visit: &mut impl FnMut(Place, u32),
     ) -> bool {
+        let Departure { from, lift, .. } = departure;
         let is_diagonal = sides[0] != sides[1];
         let base = if is_diagonal { DIAGONAL } else { STRAIGHT };
         let beside = if is_diagonal { toward(toward(*from, sides[0]), sides[1]) } else { toward(*from, sides[0]) };
@@ -70,49 +79,77 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
             while floors != 0 {
                 let floor = Place { feet: y * LAYERS + floors.trailing_zeros() as i32 + 1, ..beside };
                 floors &= floors - 1;
-                let is_step = self.is_step(from.feet, floor, sides);
-                if !is_step && floor.feet - from.feet > *jump || !self.is_free(floor) {
-                    continue;
+                if let Some(extra) = self.ascent(departure, floor, sides, room >= height) {
+                    let factor = self.cost(floor);
+                    visit(floor, priced(base, factor) + extra);
                 }
-                let corner = |side| Place { feet: floor.feet, ..toward(*from, side) };
-                if is_diagonal && !sides.into_iter().all(|side| self.is_free(corner(side)))
-                    || self.is_closed(Place { feet: floor.feet, ..*from }, floor, sides)
-                {
-                    continue;
-                }
-                let factor = self.cost(floor);
-                visit(floor, priced(base, factor) + if is_step { 0 } else { JUMP });
             }
             y += 1;
         }
         is_level
     }
 
+    /// The extra cost of the way up to a floor at the side; `None` if the walker does not get there. `is_free` tells whether there is room for
+    /// it under the floor, at the height of its feet.
+    fn ascent(&mut self, departure: &Departure, floor: Place, sides: [Face; 2], is_free: bool) -> Option<u32> {
+        let Departure { from, hold, lift, jump } = *departure;
+        let WalkerSize { height, step, .. } = self.table().size;
+        let (is_step, is_held) = (self.is_step(from.feet, floor, sides), hold != Hold::None);
+        let rise = floor.feet - from.feet;
+        // A jump leads higher than a search counts on, and a climber moves by more than a sixteenth in a tick.
+        let spare = match hold {
+            Hold::Ladder => CLIMB_SPARE.min(lift - rise),
+            Hold::None if is_step => 0,
+            _ => (jump + 1).min(lift) - rise,
+        };
+        // A walker that fits under the floor may find no wall there: it cannot step up, and first jumps up beside it.
+        let fits_under = rise > height && (rise > step || is_free);
+        if rise > jump && (!is_step || is_held) || fits_under && !is_held && spare < SPARE_BESIDE {
+            return None;
+        }
+        let needed = height + spare.clamp(0, MOST_SPARE);
+        let corner = |side| Place { feet: floor.feet, ..toward(from, side) };
+        let is_way = self.has_room(floor, needed)
+            && (sides[0] == sides[1] || sides.into_iter().all(|side| self.has_room(corner(side), needed)))
+            && !self.is_closed(Place { feet: floor.feet, ..from }, floor, sides)
+            && (!is_held || sides.into_iter().all(|side| self.is_bank(floor, side)));
+        is_way.then_some(if is_step { 0 } else { JUMP })
+    }
+
     /// Returns `true` if a floor can be reached without a jump: in one step, or in two over the low half of stairs.
     fn is_step(&mut self, from: i32, floor: Place, sides: [Face; 2]) -> bool {
-        let WalkerSize { width, step, .. } = self.table().size;
+        let WalkerSize { step, .. } = self.table().size;
         let rise = floor.feet - from;
         if rise <= step || rise > 2 * step || sides[0] != sides[1] {
             return rise <= step;
         }
-        let [side, _] = sides;
         let y = (floor.feet - 1).div_euclid(LAYERS);
-        let number = Face::SIDES.iter().position(|other| *other == side).unwrap_or(0);
-        let far = if side.is_positive() { width - 1 } else { 0 };
-        let mut half_at = |y: i32| {
-            let half = (0..width).map(|along| {
-                let (x, z) = if side.axis() == 0 { (far, along) } else { (along, far) };
-                self.single(floor.x + x, y, floor.z + z).near[number]
-            });
-            half.max().map_or(0, i32::from)
-        };
-        let half = match half_at(y) {
+        let half = match self.first_half(floor, y, sides[0]) {
             // It enters over the block below, if that is whole there.
-            0 if half_at(y - 1) == LAYERS => y * LAYERS,
+            0 if self.first_half(floor, y - 1, sides[0]) == LAYERS => y * LAYERS,
             0 => return false,
             half => y * LAYERS + half,
         };
         half - from <= step && floor.feet - half <= step
+    }
+
+    /// Returns `true` if a floor is the top of a bank: a wall in the water, which a swimmer needs to get over it.
+    fn is_bank(&mut self, floor: Place, to: Face) -> bool {
+        let y = (floor.feet - 1).div_euclid(LAYERS);
+        let half = self.first_half(floor, y, to);
+        half > 0 && (0..=self.table().size.step).contains(&(floor.feet - y * LAYERS - half))
+    }
+
+    /// The height, within the cells at `y`, of the half of a floor that is entered first on the way to a side.
+    fn first_half(&mut self, floor: Place, y: i32, to: Face) -> i32 {
+        let WalkerSize { width, .. } = self.table().size;
+        let number = Face::SIDES.iter().position(|side| *side == to).unwrap_or(0);
+        let far = if to.is_positive() { width - 1 } else { 0 };
+        let half = (0..width).map(|along| {
+            let (x, z) = if to.axis() == 0 { (far, along) } else { (along, far) };
+            self.single(floor.x + x, y, floor.z + z).near[number]
+        });
+        half.max().map_or(0, i32::from)
     }
 
     fn upwards(&mut self, from: Place, hold: Hold, lift: i32, visit: &mut impl FnMut(Place, u32)) {

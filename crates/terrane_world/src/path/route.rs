@@ -38,7 +38,8 @@ impl Waypoint {
         let [x, y, z] = self.offset;
         // NaN becomes 0.
         let lowest = |along: f32| (along - width as f32 / 2.0 + 0.5).floor().clamp(-64.0, 64.0) as i64;
-        let feet = (y * LAYERS as f32).round().clamp(-1_024.0, 1_024.0) as i32;
+        // A body that stands keeps a gap to its floor.
+        let feet = (y * LAYERS as f32 + 0.01).floor().clamp(-1_024.0, 1_024.0) as i32;
         (self.block.offset(lowest(x), 0, lowest(z)), Place { x: 0, z: 0, feet })
     }
 

@@ -1,6 +1,6 @@
 //! [`PathSearch`]: A*, a bounded number of steps at a time.
 
-use super::ground::{Surroundings, WalkableGround};
+use super::ground::{Hold, Surroundings, WalkableGround};
 use super::{DIAGONAL, LAYERS, PATH_REACH, Path, Place, STRAIGHT, Waypoint};
 use crate::chunk::Chunk;
 use crate::space::{BlockPos, ChunkPos};
@@ -42,6 +42,7 @@ pub struct PathSearch {
     /// In hundredths.
     slack: u32,
     origin: BlockPos,
+    start: Start,
     goal: Goal,
     steps: u32,
     nodes: Vec<Node>,
@@ -51,6 +52,14 @@ pub struct PathSearch {
     open: BinaryHeap<Reverse<(u32, u32, u32)>>,
     /// The visited node that is nearest to the goal, with its distance.
     nearest: (u32, u32),
+}
+
+/// Where the walker is when a search starts.
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    place: Place,
+    /// The steps along x and z to the next place on whose side of the middle it is; 0 in the middle.
+    beside: [i32; 2],
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -84,12 +93,13 @@ impl PathSearch {
     /// A complete path costs up to `slack` times as much as the cheapest one, and usually hardly more. With 1 it is the cheapest one,
     /// which takes several times as many steps over hills.
     pub fn new(max_steps: u32, slack: f32) -> Self {
-        let nowhere = Goal { place: Place { x: 0, z: 0, feet: 0 }, is_settled: true, is_in_reach: true };
+        let place = Place { x: 0, z: 0, feet: 0 };
         Self {
             max_steps,
             slack: (slack.clamp(1.0, 100.0) * 100.0) as u32,
             origin: BlockPos::default(),
-            goal: nowhere,
+            start: Start { place, beside: [0; 2] },
+            goal: Goal { place, is_settled: true, is_in_reach: true },
             steps: 0,
             nodes: Vec::new(),
             columns: vec![NONE; (EDGE * EDGE) as usize].into(),
@@ -99,22 +109,25 @@ impl PathSearch {
     }
 
     /// Starts a search from the middle of the walker's feet to a cell, and gives up the one before. If the goal is in the air, the
-    /// walker goes to the ground below it.
+    /// walker goes to the ground below it. The path begins at the place next to the walker where it stands, floats or hangs. If the walker is
+    /// in the air, its path begins where it will land.
     pub fn start(&mut self, table: &super::WalkTable, from: &Waypoint, goal: BlockPos) {
         for node in self.nodes.drain(..) {
             self.columns[column(node.place)] = NONE;
         }
         self.open.clear();
         let width = table.size.width;
-        let (origin, start) = from.place(width);
+        let (origin, place) = from.place(width);
         let (to, _) = Waypoint::new(goal, [0.5, 0.0, 0.5]).place(width);
         // Far goals are as good as their direction.
         let relative = |to: i64, from: i64| to.saturating_sub(from).clamp(-16 * PATH_REACH, 16 * PATH_REACH) as i32;
+        let way = from.to(&Waypoint::of(origin, place, width));
+        let beside = [way[0], way[2]].map(|along| if along.abs() > 0.05 { -along.signum() as i32 } else { 0 });
+        self.start = Start { place, beside };
         let (x, y, z) = (relative(to.x, origin.x), relative(to.y, origin.y), relative(to.z, origin.z));
         let place = Place { x, z, feet: y * LAYERS };
         self.goal = Goal { place, is_settled: false, is_in_reach: is_in_reach(place) };
         (self.origin, self.steps, self.nearest) = (origin, 0, (0, u32::MAX));
-        self.reach(start, 0, NONE);
     }
 
     /// Takes up to `steps` steps, and counts them off. Returns the path when the search ends; it ends at once if none was started.
@@ -126,6 +139,7 @@ impl PathSearch {
         let mut around = Surroundings::new(ground, self.origin);
         if !self.goal.is_settled {
             self.goal.settle(&mut around);
+            self.reach(self.start.settled(&mut around), 0, NONE);
         }
         loop {
             let Some(Reverse((_, _, number))) = self.open.peek().copied().filter(|_| self.steps < self.max_steps)
@@ -196,7 +210,28 @@ impl PathSearch {
             number = node.before;
         }
         waypoints.reverse();
-        Path { waypoints, cost, is_complete, next: 1 }
+        let is_at_start = self.nodes.first().is_some_and(|first| first.place == self.start.place);
+        let next = usize::from(is_at_start && waypoints.len() > 1);
+        Path { waypoints, cost, is_complete, next }
+    }
+}
+
+impl Start {
+    /// The place where the walker stands: at an edge, it is held by what is beside its middle.
+    fn settled<'a, F>(&self, around: &mut Surroundings<'_, 'a, F>) -> Place
+    where
+        F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>,
+    {
+        let (Place { x, z, feet }, [x_beside, z_beside]) = (self.place, self.beside);
+        let near = [(0, 0), (x_beside, 0), (0, z_beside), (x_beside, z_beside)];
+        let near = near.map(|(dx, dz)| Place { x: x + dx, z: z + dz, feet });
+        let near: Vec<Place> = near.into_iter().filter(|place| around.is_free(*place)).collect();
+        let held = near.iter().copied().find(|place| {
+            around.hold(*place) != Hold::None || around.landing(*place, 0).is_some_and(|(at, _)| at == *place)
+        });
+        let above = near.first().copied().unwrap_or(self.place);
+        let place = held.or_else(|| Some(around.landing(above, REACH * LAYERS)?.0));
+        place.filter(|at| is_in_reach(*at)).unwrap_or(self.place)
     }
 }
 

@@ -262,6 +262,7 @@ fn walkers_do_not_stand_on_what_is_beside_their_middle() {
 fn shallow_water_carries_no_walker() {
     let mut world = corridor();
     world.fill([2, -4, 0], [4, -1, 0], "terrane:air");
+    world.fill([2, -2, 0], [4, -2, 0], "terrane:water");
     world.fill([2, -1, 0], [4, -1, 0], "test:shallow");
     assert!(!world.walk([0, 0, 0], [6, 0, 0]).is_complete);
     let small = Walker::default().with_size(0.4, 0.7);
@@ -269,7 +270,7 @@ fn shallow_water_carries_no_walker() {
     // A wide walker is carried by what is under its middle.
     let mut world = World::flat();
     world.fill([2, -6, -32], [20, -1, 31], "terrane:air");
-    world.fill([2, -1, 0], [20, -1, 0], "terrane:water");
+    world.fill([2, -2, 0], [20, -1, 0], "terrane:water");
     for (width, is_way) in [(1.0, true), (2.0, false), (3.0, true)] {
         let walker = Walker::default().with_size(width, 1.0);
         assert_eq!(world.path(&walker, standing([-3, 0, 0]), at(24, 0, 0)).is_complete, is_way, "{width}");
@@ -371,16 +372,72 @@ fn a_goal_in_the_air_is_the_ground_below() {
 fn a_walker_in_the_air_or_in_a_wall_finds_its_way_out() {
     let mut world = World::flat();
     world.fill([2, 0, 0], [2, 1, 0], "terrane:stone");
-    for start in [[0, 2, 0], [2, 0, 0]] {
+    for (start, first) in [([0, 2, 0], [0, 0, 0]), ([2, 0, 0], [2, 0, 0])] {
         let path = world.walk(start, [6, 0, 0]);
         assert!(path.is_complete, "{path:?}");
-        assert_eq!(path.waypoints[0].block, at(start[0], start[1], start[2]));
+        assert_eq!(path.waypoints[0].block, at(first[0], first[1], first[2]));
     }
-    // At the edge of a floor, with the middle of the feet over the void.
+    // At the edge of a floor, with the middle of the feet over the void: it goes to where it stands first.
     world.fill([6, -2, 6], [6, -1, 6], "terrane:air");
-    let edge = world.path(&Walker::default(), Waypoint::new(at(6, 0, 6), [0.1, 0.0, 0.5]), at(2, 0, 6));
-    assert_eq!((edge.is_complete, edge.cost), (true, 4.0));
+    for (place, corner) in [([0.1, 0.5], [5, 6]), ([0.1, 0.1], [5, 6]), ([0.5, 0.9], [6, 7]), ([0.9, 0.9], [7, 6])] {
+        let start = Waypoint::new(at(6, 0, 6), [place[0], 0.0, place[1]]);
+        let edge = world.path(&Walker::default(), start, at(2, 0, 6));
+        assert_eq!(edge.waypoints[0].block, at(corner[0], 0, corner[1]), "{place:?}");
+        assert_eq!((edge.is_complete, edge.next), (true, 0));
+    }
     assert!(world.path(&Walker::default(), Waypoint::new(at(2, 3, 0), [f32::NAN; 3]), at(6, 0, 0)).is_complete);
+}
+
+/// Promise, paths: A walker falls through a liquid that hangs in the air, and past the lowest block of such a ladder.
+#[test]
+fn what_hangs_in_the_air_holds_no_walker() {
+    for (block, under, is_way) in [
+        ("terrane:water", "terrane:air", false),
+        ("terrane:water", "test:shallow", false),
+        ("terrane:water", "test:slab", false),
+        ("terrane:water", "terrane:water", true),
+        ("terrane:water", "terrane:stone", true),
+        ("test:vine", "terrane:air", false),
+        ("test:vine", "test:vine", true),
+    ] {
+        let mut world = corridor();
+        world.fill([2, -9, 0], [3, -1, 0], "terrane:air");
+        world.fill([2, -1, 0], [3, -1, 0], block);
+        world.fill([2, -2, 0], [3, -2, 0], under);
+        assert_eq!(world.walk([0, 0, 0], [6, 0, 0]).is_complete, is_way, "{block} over {under}");
+    }
+}
+
+/// Promise, paths: A swimmer leaves a liquid over a block that fills its side of the cell, and not over a post.
+#[test]
+fn swimmers_leave_the_water_over_a_wall() {
+    for (block, is_way) in
+        [("terrane:stone", true), ("test:slab", true), ("test:upper_slab", true), ("test:fence", false)]
+    {
+        let mut world = corridor();
+        world.fill([1, -1, 0], [4, -1, 0], "terrane:air");
+        world.fill([1, -3, 0], [4, -3, 0], "terrane:stone");
+        world.fill([1, -2, 0], [3, -2, 0], "terrane:water");
+        world.fill([4, -2, 0], [4, -2, 0], block);
+        let path = world.walk([2, -2, 0], [4, -1, 0]);
+        assert_eq!(path.is_complete, is_way, "{block}");
+    }
+}
+
+/// Promise, paths: A walker jumps only where there is room for the top of its jump, or to come down from it.
+#[test]
+fn jumps_need_room_to_come_down() {
+    let ways = |roof: i64, block: &str| {
+        let mut world = corridor();
+        world.fill([3, 0, 0], [6, 0, 0], "terrane:stone");
+        world.fill([3, roof, 0], [6, roof, 0], block);
+        [1.7, 1.9].map(|height| {
+            let walker = Walker { jump: 1.5, ..Walker::default().with_size(0.6, height) };
+            world.path(&walker, standing([0; 3]), at(4, 1, 0)).is_complete
+        })
+    };
+    assert_eq!(ways(3, "terrane:stone"), [false, false]);
+    assert_eq!(ways(3, "test:upper_slab"), [true, true]);
 }
 
 #[test]

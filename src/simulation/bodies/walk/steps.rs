@@ -56,6 +56,8 @@ const NEAR: f64 = 0.3;
 const EVEN: f32 = 0.1;
 /// A walker that is so far above a floor falls onto it and does not step down.
 const FALLS_FROM: f32 = 0.7;
+/// The share of its height at which a floating walker is in the liquid: a little more than with which it swims.
+const FLOATS_AT: f64 = SWIMS_FROM as f64 + 0.05;
 /// The share of a distance that a walker covers in a second when it comes to rest.
 const APPROACH: f64 = 5.0;
 
@@ -102,6 +104,13 @@ impl Legs<'_> {
     fn rest_before(&self, line: &Line) -> DVec2 {
         let ahead = line.rest.normalize_or_zero();
         line.rest - ahead * ((1.02 - self.room()) / ahead.abs().max_element().max(0.5))
+    }
+
+    /// How far before a wall it jumps, so that it comes there at the top of the jump.
+    fn takeoff(&self, line: &Line, state: &BodyState) -> f64 {
+        let time = (2.0 * self.character.jump_height.max(0.0) / self.body.gravity.max(1.0)).sqrt();
+        let velocity = DVec2::new(state.velocity.x.into(), state.velocity.z.into());
+        velocity.dot(line.rest.normalize_or_zero()) * f64::from(time)
     }
 
     /// The distance from a waypoint at which the walker may turn.
@@ -162,9 +171,10 @@ impl Legs<'_> {
             let rise = if contact.ground { self.body.step_height } else { 0.0 };
             // A body that is lower than its jump may find no wall there, but room below the floor that it goes to.
             let is_low = leg.height > self.body.height.max(rise) && leg.height <= self.character.jump_height;
-            let rest = if is_low { self.rest_before(&line) } else { line.rest };
-            let is_before = contact.wall || is_low && contact.ground && rest.dot(line.rest) < 0.1 * line.rest.length();
-            let jumps = is_before && (contact.ground || contact.submerged > 0.0) && leg.height > rise;
+            let before = self.rest_before(&line);
+            let is_near = before.dot(line.rest) <= self.takeoff(&line, state) * line.rest.length();
+            let rest = if is_low { before } else { line.rest };
+            let jumps = (contact.wall || is_near) && (contact.ground || contact.submerged > 0.0) && leg.height > rise;
             let leg = Leg { is_straight: leg.is_straight && !is_low, ..leg };
             self.toward(&leg, &Line { rest, ..line }, jumps, state, seconds)
         }
@@ -172,14 +182,24 @@ impl Legs<'_> {
 
     fn swim(&self, leg: &Leg, line: &Line, height: f32, state: &BodyState, seconds: f32) -> Step {
         let contact = &state.grounded.0;
+        // After a plunge, it is below the bank that it goes to, and rises where the way up is free.
+        let is_deep = contact.submerged >= 1.0 && leg.height_before > 0.3 && leg.height > leg.height_before - EVEN;
+        if is_deep || contact.ceiling && leg.height > 0.3 {
+            let back = Line { rest: leg.from, across: DVec2::ZERO, back: leg.from };
+            return self.toward(&Leg { is_straight: false, ..*leg }, &back, true, state, seconds);
+        }
         let is_barred = contact.wall || contact.ceiling;
-        // It floats, unless the path leads down, or under something.
-        let floats = !leg.dives() && !is_barred && height > -self.draft();
-        let rises = height > 0.05 || floats;
+        // It floats, unless the path leads down, straight up, or under something.
+        let leads_up = leg.height > 0.25 && line.rest.length() < 0.5;
+        let floats = !leg.dives() && !leads_up && !is_barred && height > -self.draft();
+        let rises = height > 0.05 && !floats;
         let mut step = self.toward(leg, line, rises, state, seconds);
         if !rises {
             let (speed, rate) = self.character.gait(contact, &Intent::default());
-            let wanted = (3.0 * f64::from(height)).clamp(-speed, speed);
+            // A wall may be the edge of the floor that it goes to.
+            let height = if contact.wall { height + 1.0 / 256.0 } else { height };
+            let above = (contact.submerged - FLOATS_AT) * f64::from(self.body.height);
+            let wanted = (3.0 * if floats { above } else { height.into() }).clamp(-speed, speed);
             let velocity = [state.velocity.y.into(), contact.drift[1]];
             step.direction.y = wish(wanted, velocity, speed, rate, seconds).clamp(-1.0, 1.0) as f32;
         }
@@ -192,18 +212,21 @@ impl Legs<'_> {
         let lowest = match contact.ground {
             true if line.rest.length() > 0.5 || leg.dives() => 0.01,
             true => -0.01,
-            false => -EVEN,
+            // It holds on before it slides out of the ladder.
+            false => -EVEN.max(seconds * self.character.climb.max(-state.velocity.y)),
         };
         let rises = height > lowest;
         // Below the floor at the side, it would slide off along a corner.
-        let rest = if height > EVEN && !contact.ground { self.rest_before(line) } else { line.rest };
+        let is_beside = line.rest.length() > 0.5;
+        let rest = if leg.height > EVEN && !contact.ground && is_beside { self.rest_before(line) } else { line.rest };
         let leg = &Leg { is_straight: leg.is_straight && rest == line.rest, ..*leg };
         let line = &Line { rest, ..*line };
         let mut step = self.toward(leg, line, rises, state, seconds);
         // A character that walks against a wall on a ladder climbs.
-        let is_below = height <= -EVEN && line.rest.length() < NEAR;
+        let is_below = !rises && height <= -EVEN && line.rest.length() < NEAR;
         if height <= 0.01 && !contact.ground && (contact.wall || is_below && line.across.length() < NEAR) {
             step.direction = Vec3::ZERO;
+            step.jumps &= !contact.wall;
         }
         step
     }

@@ -155,13 +155,26 @@ impl<'a> Model<'a> {
         surfaces.last().map_or(0, |surface| surface - feet)
     }
 
+    /// Whether the ground takes the highest layer below the cells of the feet.
+    fn is_on_ground(&self, spot: Spot) -> bool {
+        let y = spot[2].div_euclid(16) - 1;
+        self.cells(spot).any(|[x, z]| self.is_closed(x, y, z) || self.is_ground(x, z, 16 * y + 15))
+    }
+
     fn is_in_water(&self, spot: Spot) -> bool {
+        let y = spot[2].div_euclid(16) - 1;
+        let is_full = |[x, z]: [i64; 2]| {
+            let shape = self.block(x, y, z).map(BlockType::shape);
+            matches!(shape, Some(BlockShape::Liquid { level: 8 })) && !self.is_closed(x, y, z)
+        };
         self.depth(spot) as f32 > self.walker.height * 0.4 * 16.0
+            && (self.is_on_ground(spot) || self.middles(spot).all(is_full))
     }
 
     fn is_on_ladder(&self, spot: Spot) -> bool {
         let y = spot[2].div_euclid(16);
-        !self.is_in_water(spot) && self.middles(spot).all(|[x, z]| self.is_free_ladder([x, y, z]))
+        let is_ladder = |y: i64| self.middles(spot).all(|[x, z]| self.is_free_ladder([x, y, z]));
+        !self.is_in_water(spot) && is_ladder(y) && (self.is_on_ground(spot) || is_ladder(y - 1))
     }
 
     /// Whether a ladder is in the way from the middle of a cell to its side.
@@ -288,6 +301,15 @@ impl<'a> Model<'a> {
         half - from[2] <= highest && to[2] - half <= highest
     }
 
+    /// Whether a floor has a wall on the side from which a walker comes with this step, up to a step below it.
+    fn is_bank(&self, floor: Spot, step: [i64; 2]) -> bool {
+        let y = (floor[2] - 1).div_euclid(16);
+        let is_first =
+            |cell: &[i64; 2]| !self.cells(floor).any(|other| other == [cell[0] + step[0], cell[1] + step[1]]);
+        let half = self.cells(floor).filter(is_first).map(|[x, z]| self.first_half([x, y, z], step)).max().unwrap_or(0);
+        half > 0 && (0..=(self.walker.step * 16.0) as i64).contains(&(floor[2] - 16 * y - half))
+    }
+
     /// All moves, with their costs.
     pub fn moves(&self, from: Spot) -> Vec<(Spot, i64)> {
         let [x, z, feet] = from;
@@ -299,26 +321,46 @@ impl<'a> Model<'a> {
         } else {
             jump
         };
+        let highest_step = (self.walker.step * 16.0) as i64;
+        let height_of_walker = (f64::from(self.walker.height) * 16.0 - 0.01).ceil() as i64;
+        let is_held = self.is_held(from);
+        let highest = if is_held { jump + 1 } else { (jump + 1).max(2 * highest_step) };
+        let lift = (1..=highest).take_while(|lift| self.is_free_to(from, feet + lift)).count() as i64;
         let mut moves = Vec::new();
         for step in STEPS {
             let beside = |height| [x + step[0], z + step[1], height];
             let is_diagonal = step[0] != 0 && step[1] != 0;
             let base = if is_diagonal { 141 } else { 100 };
-            let may_pass = |height| {
-                !is_diagonal || self.is_free([x + step[0], z, height]) && self.is_free([x, z + step[1], height])
+            let may_pass = |height, top| {
+                !is_diagonal
+                    || self.is_free_to([x + step[0], z, height], top) && self.is_free_to([x, z + step[1], height], top)
             };
-            if self.is_free(beside(feet)) && may_pass(feet) && self.passes(from, step, feet) {
+            let is_level = self.is_free(beside(feet));
+            if is_level && may_pass(feet, feet) && self.passes(from, step, feet) {
                 let landing = self.fall(beside(feet), deepest);
                 moves.extend(landing.map(|spot| (spot, self.price(spot, base) + (feet - spot[2]) * 20 / 16)));
             }
-            for height in feet + 1..feet + 40 {
+            for height in feet + 1..=feet + lift {
                 let floor = beside(height);
+                let rise = height - feet;
                 let is_step = self.is_step(from, floor, step);
+                let spare = if self.is_on_ladder(from) {
+                    2.min(lift - rise)
+                } else if is_step && !is_held {
+                    0
+                } else {
+                    (jump + 1).min(lift) - rise
+                };
+                let fits_under = rise > height_of_walker && (rise > highest_step || is_level);
+                let top = height + spare.clamp(0, 7);
+                let sides = [[step[0], 0], [0, step[1]]].into_iter().filter(|side| *side != [0, 0]);
                 if self.is_standing(floor)
-                    && self.is_free_to(from, height)
-                    && may_pass(height)
+                    && self.is_free_to(floor, top)
+                    && may_pass(height, top)
                     && self.passes(from, step, height)
-                    && (is_step && !self.is_held(from) || height - feet <= jump)
+                    && (is_step && !is_held || rise <= jump)
+                    && (!fits_under || is_held || spare >= 5)
+                    && (!is_held || sides.into_iter().all(|side| self.is_bank(floor, side)))
                 {
                     moves.push((floor, self.price(floor, base) + if is_step { 0 } else { 50 }));
                 }

@@ -19,6 +19,8 @@ pub enum Kind {
     Hills,
     Terraces,
     Lake,
+    /// Stone, slabs, stairs, carpets, water and ladders, wherever. Water does not hang in the air.
+    Garden,
     /// Blocks of all kinds, wherever.
     Rubble,
 }
@@ -116,6 +118,7 @@ impl Land {
             Kind::Hills => land.add_hills(random),
             Kind::Terraces => land.add_terraces(random),
             Kind::Lake => land.add_lake(random),
+            Kind::Garden => land.add_garden(random),
             Kind::Rubble => land.add_rubble(random),
         }
         land
@@ -144,11 +147,26 @@ impl Land {
     }
 
     fn add_rubble(&mut self, random: &mut SplitMix64) {
+        self.scatter(random, |_, _, random| Self::any_name(random));
+    }
+
+    fn add_garden(&mut self, random: &mut SplitMix64) {
+        self.scatter(random, |land, place, random| {
+            let names = std::iter::repeat_with(|| Self::any_name(random));
+            let others = ["panel", "half", "fence", "rail", "tall", "pane"];
+            let mut names = names.filter(|name| !others.iter().any(|other| name.starts_with(other)));
+            let hangs = land.name(place.offset(0, -1, 0)) == "terrane:air";
+            names.find(|name| !(hangs && name.starts_with("water"))).unwrap()
+        });
+    }
+
+    fn scatter(&mut self, random: &mut SplitMix64, name: impl Fn(&Self, BlockPos, &mut SplitMix64) -> String) {
         let thin = 2 + random.below(5);
         for (x, z) in columns() {
             for y in 1..HEIGHT {
                 if random.below(thin) == 0 {
-                    self.set([x, y, z], &Self::any_name(random));
+                    let name = name(self, BlockPos::new(x, y, z), random);
+                    self.set([x, y, z], &name);
                 }
             }
         }
