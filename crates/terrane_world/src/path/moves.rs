@@ -103,14 +103,15 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
             _ => (jump + 1).min(lift) - rise,
         };
         // A walker that fits under the floor may find no wall there: it cannot step up, and first jumps up beside it.
-        let fits_under = rise > height && (rise > step || is_free);
-        if rise > jump && (!is_step || is_held) || fits_under && !is_held && spare < SPARE_BESIDE {
+        let is_straight = sides[0] == sides[1];
+        let fits_under = rise > height && (rise > step || is_free) && !(is_held && is_straight);
+        if rise > jump && (!is_step || is_held) || fits_under && spare < SPARE_BESIDE {
             return None;
         }
         let needed = height + spare.clamp(0, MOST_SPARE);
         let corner = |side| Place { feet: floor.feet, ..toward(from, side) };
         let is_way = self.has_room(floor, needed)
-            && (sides[0] == sides[1] || sides.into_iter().all(|side| self.has_room(corner(side), needed)))
+            && (is_straight || sides.into_iter().all(|side| self.has_room(corner(side), needed)))
             && !self.is_closed(Place { feet: floor.feet, ..from }, floor, sides)
             && (!is_held || sides.into_iter().all(|side| self.is_bank(floor, side)));
         is_way.then_some(if is_step { 0 } else { JUMP })

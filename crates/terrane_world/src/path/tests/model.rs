@@ -359,7 +359,7 @@ impl<'a> Model<'a> {
                     && may_pass(height, top)
                     && self.passes(from, step, height)
                     && (is_step && !is_held || rise <= jump)
-                    && (!fits_under || is_held || spare >= 5)
+                    && (!fits_under || is_held && !is_diagonal || spare >= 5)
                     && (!is_held || sides.into_iter().all(|side| self.is_bank(floor, side)))
                 {
                     moves.push((floor, self.price(floor, base) + if is_step { 0 } else { 50 }));
