@@ -256,9 +256,9 @@ fn heights_of(session: u64) -> Range<i64> {
     -8 * down as i64..16 + 8 * up as i64
 }
 
-/// Puts sand into the middle of each of these columns, at a height that every session has.
-fn strew(app: &mut App, dimension: DimensionId, columns: impl IntoIterator<Item = ColumnPos>, height: i64) {
-    let block = id_of(app.world(), "terrane:sand");
+/// Puts blocks into the middle of each of these columns, at a height that every session has.
+fn strew(app: &mut App, dimension: DimensionId, name: &str, columns: impl IntoIterator<Item = ColumnPos>, height: i64) {
+    let block = id_of(app.world(), name);
     for column in columns {
         let position = column.min_block(height).offset(8, 0, 8);
         app.world_mut().write_message(SetBlock { dimension, position, block });
@@ -278,7 +278,9 @@ fn a_crash_leaves_each_column_whole_at_its_old_or_its_new_heights() {
         let mut crashed = None;
         for tick in 0..20 {
             let placed = around(1).into_iter().filter(|_| random.below(4) == 0).collect::<Vec<_>>();
-            strew(&mut app, dimension, placed, i64::from(random.below(16)));
+            // Sand, and rock again, so that there is always something to save.
+            let name = ["terrane:sand", "terrane:stone"][random.below(2) as usize];
+            strew(&mut app, dimension, name, placed, i64::from(random.below(16)));
             app.update();
             for copy in disk.take_copies() {
                 check(&copy.storage(), &format!("session {session}, tick {tick}"));
@@ -335,7 +337,7 @@ mod killed {
         for step in 0_i64.. {
             let x = (first + step * 4) % 640;
             move_viewer(&mut app, walking, x as f32, 0.0);
-            strew(&mut app, dimension, [ColumnPos::new(x >> 4, 0)], (step + round as i64) % 16);
+            strew(&mut app, dimension, "terrane:sand", [ColumnPos::new(x >> 4, 0)], (step + round as i64) % 16);
             app.update();
             std::thread::sleep(Duration::from_millis(2));
         }
