@@ -37,7 +37,7 @@ fn run_steps(cargo: &Cargo, steps: &mut Steps, programs: &mut Programs) -> Resul
     let game = template::make_game(&root(), GAME)?;
     steps.run("Formatting", &mut cargo.command(&["fmt", "--all", "--check"]))?;
     // Some of the next steps are offline, to fail on what is not in the lock file.
-    steps.run("Downloads", &mut cargo.command(&["fetch", "--locked"]))?;
+    steps.run("Downloads", &mut cargo.command(&["fetch", "--locked", "--target", "host-tuple"]))?;
     let tree = |game: &Path| cargo.command_in(game, &["tree", "--offline"]);
     steps.time("Versions of the template", || template::check_lock_file(&root(), tree))?;
     steps.time("Features of one build", || one_build::compare_features(cargo, &game))?;

@@ -13,14 +13,14 @@
 //! |---|---|---|---|
 //! | walk | one of the eight neighbors, at the same height | a diagonal needs both corners free | 1, or 1.41 for a diagonal |
 //! | step up | a floor up to [`Walker::step`] higher | room above the head. Stairs have two steps on their low side. | as a walk |
-//! | jump | a floor up to [`Walker::jump`] higher | room above the head, also over the floor for the way down from a jump | 0.5 more |
-//! | leave | a floor up to 1 block higher, but no higher than the top of a ladder, or than [`BANK_HEIGHT`] over a liquid | the same, and a floor that fills the side of its cell | 0.5 more |
+//! | jump | a floor up to [`Walker::jump`] higher | room above the head, also over the floor for the way down from the top of a jump | 0.5 more |
+//! | leave | a floor up to 1 block higher, but no higher than the top of a ladder, or than [`BANK_HEIGHT`] over a liquid | the same, a floor as wide as its cell, and straight out of a liquid | 0.5 more if it is no step |
 //! | fall | the first floor, ladder or liquid below a neighbor | up to [`Walker::fall`] blocks, and any height into a liquid | 0.2 more per block |
 //! | swim, climb | the cell above or below | a liquid or ladder there | 1 per block |
 //!
 //! A walker swims where more than [`SWIMS_FROM`] of its height is in a liquid, and wades otherwise. What holds a wide walker is at the middle
-//! of its feet. It falls through a liquid that hangs in the air, and past the lowest block of such a ladder. It does not step up under a
-//! floor that it fits under.
+//! of its feet. It falls through a liquid that hangs in the air, and past the lowest block of a ladder that does. Onto a floor under which
+//! it fits, it does not step up, and jumps only if it gets 5/16 above it.
 //!
 //! The cost of a walk, a swim or a climb is multiplied by the factor of the block at the feet or under them, whichever is higher.
 //! Ground that is not loaded is closed to walkers.

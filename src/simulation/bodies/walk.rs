@@ -4,7 +4,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 
-use super::character::{CharacterController, Intent, is_swimming};
+use super::character::{CharacterController, Intent};
 use super::{BlockBody, BodyState, BodyVelocity, Grounded};
 use crate::path::Path;
 use crate::simulation::paths::PathTo;
@@ -69,7 +69,7 @@ impl Default for Walk {
 }
 
 /// How near a walk has come to a waypoint.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, Reflect)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
 struct Progress {
     /// The waypoint, by its number.
@@ -80,6 +80,13 @@ struct Progress {
     waited: f32,
     /// The waypoints to be reached until the last delay is forgotten.
     on_trial: u8,
+}
+
+impl Default for Progress {
+    /// Nothing was reached yet.
+    fn default() -> Self {
+        Self { next: 0, distance: f32::MAX, waited: 0.0, on_trial: 0 }
+    }
 }
 
 /// Triggered in its region for an entity whose [`Walk`] has ended.
@@ -123,7 +130,7 @@ impl Walk {
     fn advance(&mut self, path: &mut Path, legs: &Legs, state: &BodyState, intent: &mut Intent, seconds: f32) -> Next {
         legs.pass_waypoints(path, state);
         let Some(distance) = legs.distance(path, state) else {
-            *intent = standing(state, intent.look);
+            *intent = legs.standing(state, intent.look, seconds);
             return Next::Ends(if path.is_complete { WalkEnd::Arrived } else { WalkEnd::NoWay });
         };
         let step = legs.step(path, state, seconds);
@@ -136,8 +143,7 @@ impl Walk {
         if self.progress.waited < self.patience {
             return Next::Goes;
         }
-        self.progress.waited = 0.0;
-        match mem::replace(&mut self.progress.on_trial, Self::TRIAL) {
+        match mem::replace(&mut self.progress, Progress { on_trial: Self::TRIAL, ..Progress::default() }).on_trial {
             0 => Next::Searches,
             _ => Next::Ends(WalkEnd::Stuck),
         }
@@ -155,11 +161,6 @@ impl Progress {
         }
         is_nearer
     }
-}
-
-/// Stands, or floats.
-fn standing(state: &BodyState, look: Vec2) -> Intent {
-    Intent { look, jumps: is_swimming(&state.grounded), ..Intent::default() }
 }
 
 /// A look that has turned towards a heading, at most so far.
@@ -189,13 +190,14 @@ pub(crate) fn walk(time: Res<Time>, mut walkers: Query<Walker>, mut commands: Co
     let mut ended = Vec::new();
     for (entity, id, (position, velocity, grounded), (body, character), mut walk, mut to, mut intent) in &mut walkers {
         let state = BodyState { position: *position, velocity: *velocity, grounded: *grounded };
+        let legs = Legs { body, character, pace: walk.pace };
         let is_over = to.is_over();
         // A step on the path changes nothing that is saved, so that is only noted at its end.
         let Some(path) = to.bypass_change_detection().path_mut().filter(|_| !is_over) else {
-            intent.set_if_neq(standing(&state, intent.look));
+            let standing = legs.standing(&state, intent.look, seconds);
+            intent.set_if_neq(standing);
             continue;
         };
-        let legs = Legs { body, character, pace: walk.pace };
         let (mut moved, mut wish) = (*walk, *intent);
         let next = moved.advance(path, &legs, &state, &mut wish, seconds);
         intent.set_if_neq(wish);

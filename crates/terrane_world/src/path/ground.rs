@@ -167,7 +167,7 @@ impl<'g, 'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'g, 'a, 
         if cell.liquid == 0 && !cell.has_ladder {
             return Hold::None;
         }
-        // A walker falls through a liquid that hangs in the air, and past the lowest block of such a ladder.
+        // A walker falls through a liquid that hangs in the air, and past the lowest block of a ladder that does.
         let below = self.cell(place.x, y - 1, place.z);
         let is_on_ground = below.body >> (LAYERS - 1) != 0;
         if cell.liquid > 0 && (is_on_ground || i32::from(below.liquid) == LAYERS) {

@@ -6,14 +6,13 @@ use super::{BANK_HEIGHT, DIAGONAL, FALL, JUMP, LAYERS, Place, STRAIGHT};
 use crate::chunk::Chunk;
 use crate::space::{ChunkPos, Face};
 
-/// The most room above its height that a walker needs to come down from a jump, in sixteenths: the way of a tick at the end of a jump.
-const MOST_SPARE: i32 = 7;
-/// The room above its height that a walker needs to leave a ladder, in sixteenths.
+/// The room above its height that a walker needs to leave a ladder, in sixteenths: a tick of climbing.
 const CLIMB_SPARE: i32 = 2;
-/// The least height above a floor to which a walker jumps that fits under it.
+/// How far above a floor a walker must be able to jump if it fits under that floor, in sixteenths.
 const SPARE_BESIDE: i32 = 5;
 
 /// The part of a move that is the same to all sides.
+#[derive(Clone, Copy)]
 struct Departure {
     from: Place,
     hold: Hold,
@@ -37,14 +36,14 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         // A walker that is in the way of something does not rise, but may leave.
         let lift = (self.room(from, height + highest) - height).clamp(0, highest);
         let departure = Departure { from, hold, lift, jump };
-        let straight = Face::SIDES.map(|side| self.sideways(&departure, [side, side], true, &mut visit));
+        let straight = Face::SIDES.map(|side| self.sideways(departure, [side, side], true, &mut visit));
         for first in 0..4 {
             let second = (first + 1) % 4;
             let corners = [Face::SIDES[first], Face::SIDES[second]];
-            self.sideways(&departure, corners, straight[first] && straight[second], &mut visit);
+            self.sideways(departure, corners, straight[first] && straight[second], &mut visit);
         }
         if hold != Hold::None {
-            self.upwards(from, hold, lift, &mut visit);
+            self.upwards(from, lift, &mut visit);
         }
         self.downwards(from, &mut visit);
     }
@@ -52,7 +51,7 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
     /// The moves to one side, or, between two different sides, to a corner. Returns `true` if the way is free at the same height.
     fn sideways(
         &mut self,
-        departure: &Departure,
+        departure: Departure,
         sides: [Face; 2],
         may_be_level: bool,
         visit: &mut impl FnMut(Place, u32),
@@ -60,10 +59,10 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         let Departure { from, lift, .. } = departure;
         let is_diagonal = sides[0] != sides[1];
         let base = if is_diagonal { DIAGONAL } else { STRAIGHT };
-        let beside = if is_diagonal { toward(toward(*from, sides[0]), sides[1]) } else { toward(*from, sides[0]) };
+        let beside = if is_diagonal { toward(toward(from, sides[0]), sides[1]) } else { toward(from, sides[0]) };
         let WalkerSize { height, fall, .. } = self.table().size;
-        let room = self.room(beside, height.max(*lift));
-        let is_level = may_be_level && room >= height && !self.is_closed(*from, beside, sides);
+        let room = self.room(beside, height.max(lift));
+        let is_level = may_be_level && room >= height && !self.is_closed(from, beside, sides);
         if is_level && let Some((landing, factor)) = self.landing(beside, fall) {
             let fallen = (from.feet - landing.feet) as u32;
             visit(landing, priced(base, factor) + fallen * FALL / LAYERS as u32);
@@ -91,24 +90,29 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
 
     /// The extra cost of the way up to a floor at the side; `None` if the walker does not get there. `is_free` tells whether there is room for
     /// it under the floor, at the height of its feet.
-    fn ascent(&mut self, departure: &Departure, floor: Place, sides: [Face; 2], is_free: bool) -> Option<u32> {
-        let Departure { from, hold, lift, jump } = *departure;
+    fn ascent(&mut self, departure: Departure, floor: Place, sides: [Face; 2], is_free: bool) -> Option<u32> {
+        let Departure { from, hold, lift, jump } = departure;
         let WalkerSize { height, step, .. } = self.table().size;
         let (is_step, is_held) = (self.is_step(from.feet, floor, sides), hold != Hold::None);
         let rise = floor.feet - from.feet;
-        // A jump leads higher than a search counts on, and a climber moves by more than a sixteenth in a tick.
+        let is_straight = sides[0] == sides[1];
+        // On a diagonal way, a swimmer may get into shallower water.
+        let swims_diagonally = matches!(hold, Hold::Liquid(_)) && !is_straight;
+        if rise > jump && (!is_step || is_held) || swims_diagonally {
+            return None;
+        }
+        // The top of a jump is a little higher than a search counts on.
         let spare = match hold {
             Hold::Ladder => CLIMB_SPARE.min(lift - rise),
             Hold::None if is_step => 0,
             _ => (jump + 1).min(lift) - rise,
         };
-        // A walker that fits under the floor may find no wall there: it cannot step up, and first jumps up beside it.
-        let is_straight = sides[0] == sides[1];
-        let fits_under = rise > height && (rise > step || is_free) && !(is_held && is_straight);
-        if rise > jump && (!is_step || is_held) || fits_under && spare < SPARE_BESIDE {
+        // A walker that fits under the floor finds no wall there: it cannot step up, and first jumps up beside it.
+        let fits_under = is_free && rise > height && !(is_held && is_straight);
+        if fits_under && (rise <= step || spare < SPARE_BESIDE) {
             return None;
         }
-        let needed = height + spare.clamp(0, MOST_SPARE);
+        let needed = height + last_fall(spare);
         let corner = |side| Place { feet: floor.feet, ..toward(from, side) };
         let is_way = self.has_room(floor, needed)
             && (is_straight || sides.into_iter().all(|side| self.has_room(corner(side), needed)))
@@ -153,20 +157,10 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         half.max().map_or(0, i32::from)
     }
 
-    fn upwards(&mut self, from: Place, hold: Hold, lift: i32, visit: &mut impl FnMut(Place, u32)) {
-        let y = from.feet.div_euclid(LAYERS) + 1;
-        let rise = y * LAYERS - from.feet;
-        if rise > lift {
-            return;
-        }
-        let above = Place { feet: y * LAYERS, ..from };
-        // A swimmer floats below the surface, and does not reach a ladder that begins there.
-        let is_in_reach = match self.hold(above) {
-            Hold::None => false,
-            Hold::Liquid(_) => true,
-            Hold::Ladder => hold == Hold::Ladder || self.cell(from.x, y - 1, from.z).has_ladder,
-        };
-        if is_in_reach {
+    fn upwards(&mut self, from: Place, lift: i32, visit: &mut impl FnMut(Place, u32)) {
+        let above = Place { feet: (from.feet.div_euclid(LAYERS) + 1) * LAYERS, ..from };
+        let rise = above.feet - from.feet;
+        if rise <= lift && self.hold(above) != Hold::None {
             let factor = self.cost(above);
             visit(above, priced(STRAIGHT * rise as u32 / LAYERS as u32, factor));
         }
@@ -174,9 +168,11 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
 
     fn downwards(&mut self, from: Place, visit: &mut impl FnMut(Place, u32)) {
         let below = Place { feet: from.feet - 1, ..from };
-        // Climbing down is no fall.
-        let depth = self.table().size.fall.max(LAYERS) - 1;
-        let cell = self.cell(below.x, below.feet.div_euclid(LAYERS), below.z);
+        let y = below.feet.div_euclid(LAYERS);
+        let cell = self.cell(below.x, y, below.z);
+        // Climbing down is no fall, also along the lowest block of a ladder that hangs in the air.
+        let hangs = cell.has_ladder && self.hold(Place { feet: y * LAYERS, ..below }) == Hold::None;
+        let depth = self.table().size.fall.max(LAYERS) - 1 + if hangs { LAYERS } else { 0 };
         if cell.body >> below.feet.rem_euclid(LAYERS) & 1 == 0
             && let Some((landing, factor)) = self.landing(below, depth)
         {
@@ -184,6 +180,12 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
             visit(landing, priced(STRAIGHT * fallen / LAYERS as u32, factor));
         }
     }
+}
+
+/// How far a walker falls in the last tick on its way down to a floor, in sixteenths: with a gravity of 32 blocks per second squared, at
+/// 20 ticks a second. If it has so much room above the floor, a tick ends in that room, and it gets in there.
+fn last_fall(height: i32) -> i32 {
+    height.min((1.6 * (height as f32).sqrt() - 0.64).ceil() as i32)
 }
 
 /// A cost, multiplied by a factor in sixteenths.

@@ -38,8 +38,8 @@ impl Waypoint {
         let [x, y, z] = self.offset;
         // NaN becomes 0.
         let lowest = |along: f32| (along - width as f32 / 2.0 + 0.5).floor().clamp(-64.0, 64.0) as i64;
-        // A body that stands keeps a gap to its floor.
-        let feet = (y * LAYERS as f32 + 0.01).floor().clamp(-1_024.0, 1_024.0) as i32;
+        // A walker between two layers takes the lower one, but for what rounding has taken from its height.
+        let feet = (y * LAYERS as f32 + 0.1).floor().clamp(-1_024.0, 1_024.0) as i32;
         (self.block.offset(lowest(x), 0, lowest(z)), Place { x: 0, z: 0, feet })
     }
 
@@ -63,13 +63,14 @@ impl Waypoint {
 /// A way over the ground, made by a [`PathSearch`](super::PathSearch).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Path {
-    /// The points of the way, one for each move. The first is the start.
+    /// The points of the way, one for each move. The first is where the walker starts.
     pub waypoints: Vec<Waypoint>,
     /// The cost, in straight steps over ordinary ground.
     pub cost: f32,
     /// Whether the path ends at the goal. Otherwise it ends at the place nearest to the goal that was found.
     pub is_complete: bool,
-    /// The place of the next waypoint in the list, from which [`follow`](Self::follow) goes on.
+    /// The place of the next waypoint in the list, from which [`follow`](Self::follow) goes on. It is 0 if the walker is not at the start
+    /// of the path yet, since it stood at an edge or was in the air.
     pub next: usize,
 }
 

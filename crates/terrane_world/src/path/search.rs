@@ -58,7 +58,7 @@ pub struct PathSearch {
 #[derive(Clone, Copy, Debug)]
 struct Start {
     place: Place,
-    /// The steps along x and z to the next place on whose side of the middle it is; 0 in the middle.
+    /// The direction along x and z in which it reaches out of the cells of this place: -1, 0 or 1.
     beside: [i32; 2],
 }
 
@@ -122,7 +122,8 @@ impl PathSearch {
         // Far goals are as good as their direction.
         let relative = |to: i64, from: i64| to.saturating_sub(from).clamp(-16 * PATH_REACH, 16 * PATH_REACH) as i32;
         let way = from.to(&Waypoint::of(origin, place, width));
-        let beside = [way[0], way[2]].map(|along| if along.abs() > 0.05 { -along.signum() as i32 } else { 0 });
+        let margin = table.size.margin.max(0.01);
+        let beside = [way[0], way[2]].map(|along| if along.abs() > margin { -along.signum() as i32 } else { 0 });
         self.start = Start { place, beside };
         let (x, y, z) = (relative(to.x, origin.x), relative(to.y, origin.y), relative(to.z, origin.z));
         let place = Place { x, z, feet: y * LAYERS };
@@ -211,7 +212,7 @@ impl PathSearch {
         }
         waypoints.reverse();
         let is_at_start = self.nodes.first().is_some_and(|first| first.place == self.start.place);
-        let next = usize::from(is_at_start && waypoints.len() > 1);
+        let next = usize::from(is_at_start);
         Path { waypoints, cost, is_complete, next }
     }
 }

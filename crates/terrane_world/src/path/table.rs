@@ -19,11 +19,13 @@ pub struct WalkTable {
     pub(super) has_closed: bool,
 }
 
-/// The numbers of a walker: in sixteenths, but for its width.
+/// The numbers of a walker: in sixteenths, but for its width and margin.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WalkerSize {
     /// In cells.
     pub width: i32,
+    /// The space that it leaves free on each side of its cells, in blocks.
+    pub margin: f32,
     pub height: i32,
     pub step: i32,
     pub jump: i32,
@@ -205,6 +207,7 @@ impl WalkTable {
         let layers = |blocks: f32| (blocks.clamp(0.0, PATH_REACH as f32) * LAYERS as f32 + 0.001) as i32;
         let size = WalkerSize {
             width: cells(walker.width),
+            margin: Footprint::of(walker).margin / LAYERS as f32,
             height: (walker.height.clamp(0.0, PATH_REACH as f32) * LAYERS as f32 - 0.001).ceil().max(1.0) as i32,
             afloat: (walker.height.clamp(0.0, PATH_REACH as f32) * SWIMS_FROM * LAYERS as f32) as i32 + 1,
             step: layers(walker.step),

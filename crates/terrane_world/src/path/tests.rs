@@ -388,7 +388,7 @@ fn a_walker_in_the_air_or_in_a_wall_finds_its_way_out() {
     assert!(world.path(&Walker::default(), Waypoint::new(at(2, 3, 0), [f32::NAN; 3]), at(6, 0, 0)).is_complete);
 }
 
-/// Promise, paths: A walker falls through a liquid that hangs in the air, and past the lowest block of such a ladder.
+/// Promise, paths: A walker falls through a liquid that hangs in the air, and past the lowest block of a ladder that does.
 #[test]
 fn what_hangs_in_the_air_holds_no_walker() {
     for (block, under, is_way) in [
@@ -408,7 +408,7 @@ fn what_hangs_in_the_air_holds_no_walker() {
     }
 }
 
-/// Promise, paths: A swimmer leaves a liquid over a block that fills its side of the cell, and not over a post.
+/// Promise, paths: A walker leaves a liquid or a ladder over a floor as wide as its cell, and not over a post.
 #[test]
 fn swimmers_leave_the_water_over_a_wall() {
     for (block, is_way) in
@@ -438,6 +438,44 @@ fn jumps_need_room_to_come_down() {
     };
     assert_eq!(ways(3, "terrane:stone"), [false, false]);
     assert_eq!(ways(3, "test:upper_slab"), [true, true]);
+    // A lower jump is slower on its way down.
+    let mut world = corridor();
+    world.fill([3, 0, 0], [6, 0, 0], "terrane:stone");
+    world.fill([3, 3, 0], [6, 3, 0], "terrane:stone");
+    let person = Walker { jump: 1.25 - 1.0 / 16.0, ..Walker::default() };
+    assert!(world.path(&person, standing([0; 3]), at(4, 1, 0)).is_complete);
+}
+
+/// Promise, paths: A walker steps or jumps onto blocks that are higher than itself, and onto a slab in the air only by a jump.
+#[test]
+fn low_walkers_get_onto_blocks() {
+    for (block, jump, is_way) in [
+        ("terrane:stone", 1.0, true),
+        ("terrane:stone", 0.9, false),
+        ("test:upper_slab", 1.0, false),
+        ("test:upper_slab", 1.25, true),
+    ] {
+        let mut world = corridor();
+        world.fill([3, 0, 0], [6, 0, 0], block);
+        for size in [(0.3, 0.4), (0.6, 0.9)] {
+            let walker = Walker { jump, ..Walker::default().with_size(size.0, size.1) };
+            let path = world.path(&walker, standing([0; 3]), at(4, 1, 0));
+            // The higher one finds a wall.
+            let is_way = is_way || size.1 == 0.9 && jump == 1.0;
+            assert_eq!(path.is_complete && end(&path) == ([4, 1, 0], 0.0), is_way, "{block} {jump} {size:?}");
+        }
+    }
+}
+
+/// Promise, paths: A walker climbs down a ladder that ends in the air, and falls from its lowest block.
+#[test]
+fn ladders_that_end_in_the_air_are_climbed_down() {
+    for (end_at, is_way) in [(1, true), (3, true), (4, false)] {
+        let mut world = corridor();
+        world.fill([3, 0, 0], [9, 8, 0], "terrane:stone");
+        world.fill([2, end_at, 0], [2, 8, 0], "test:vine");
+        assert_eq!(world.walk([6, 9, 0], [0, 0, 0]).is_complete, is_way, "{end_at}");
+    }
 }
 
 #[test]

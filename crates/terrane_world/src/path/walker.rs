@@ -12,7 +12,7 @@ pub struct Walker {
     pub height: f32,
     /// The highest step that costs nothing extra.
     pub step: f32,
-    /// The highest jump.
+    /// The highest jump. It needs room above its top, and the walker comes down from there.
     pub jump: f32,
     /// The deepest fall onto ground. A walker that swims falls into liquids from any height.
     pub fall: f32,

@@ -56,7 +56,7 @@ const NEAR: f64 = 0.3;
 const EVEN: f32 = 0.1;
 /// A walker that is so far above a floor falls onto it and does not step down.
 const FALLS_FROM: f32 = 0.7;
-/// The share of its height at which a floating walker is in the liquid: a little more than with which it swims.
+/// The share of its height that a floating walker keeps in the liquid: a little more than it needs to swim.
 const FLOATS_AT: f64 = SWIMS_FROM as f64 + 0.05;
 /// The share of a distance that a walker covers in a second when it comes to rest.
 const APPROACH: f64 = 5.0;
@@ -103,10 +103,10 @@ impl Legs<'_> {
     /// The rest of the way along the line to where the body touches the sides of the cells at the next waypoint.
     fn rest_before(&self, line: &Line) -> DVec2 {
         let ahead = line.rest.normalize_or_zero();
-        line.rest - ahead * ((1.02 - self.room()) / ahead.abs().max_element().max(0.5))
+        line.rest - ahead * ((1.004 - self.room()) / ahead.abs().max_element().max(0.5))
     }
 
-    /// How far before a wall it jumps, so that it comes there at the top of the jump.
+    /// The distance from a wall at which it jumps, to be there at the top of the jump.
     fn takeoff(&self, line: &Line, state: &BodyState) -> f64 {
         let time = (2.0 * self.character.jump_height.max(0.0) / self.body.gravity.max(1.0)).sqrt();
         let velocity = DVec2::new(state.velocity.x.into(), state.velocity.z.into());
@@ -121,6 +121,10 @@ impl Legs<'_> {
     /// How high the feet of a floating body are above the lowest block with enough of the liquid.
     fn draft(&self) -> f32 {
         (1.0 - SWIMS_FROM * self.body.height).max(0.0)
+    }
+
+    fn is_astray(&self, line: &Line) -> bool {
+        line.across.length() > self.nearness() + 0.05
     }
 
     /// Returns `true` if the body is at a waypoint, in a place where it can go on from.
@@ -173,8 +177,12 @@ impl Legs<'_> {
             let is_low = leg.height > self.body.height.max(rise) && leg.height <= self.character.jump_height;
             let before = self.rest_before(&line);
             let is_near = before.dot(line.rest) <= self.takeoff(&line, state) * line.rest.length();
+            // Straight on, a rise of two steps may be stairs. A wide body jumps up these, since it may slip off its floor before.
+            let may_be_stairs =
+                self.body.width <= 1.0 && leg.height <= 2.0 * rise && line.rest.abs().min_element() < 1e-3;
+            let starts = is_near && !self.is_astray(&line) && (is_low || !may_be_stairs);
+            let jumps = (contact.wall || starts) && (contact.ground || contact.submerged > 0.0) && leg.height > rise;
             let rest = if is_low { before } else { line.rest };
-            let jumps = (contact.wall || is_near) && (contact.ground || contact.submerged > 0.0) && leg.height > rise;
             let leg = Leg { is_straight: leg.is_straight && !is_low, ..leg };
             self.toward(&leg, &Line { rest, ..line }, jumps, state, seconds)
         }
@@ -194,16 +202,34 @@ impl Legs<'_> {
         let floats = !leg.dives() && !leads_up && !is_barred && height > -self.draft();
         let rises = height > 0.05 && !floats;
         let mut step = self.toward(leg, line, rises, state, seconds);
-        if !rises {
-            let (speed, rate) = self.character.gait(contact, &Intent::default());
+        if floats {
+            step.direction.y = self.floating(state, seconds);
+        } else if !rises {
             // A wall may be the edge of the floor that it goes to.
-            let height = if contact.wall { height + 1.0 / 256.0 } else { height };
-            let above = (contact.submerged - FLOATS_AT) * f64::from(self.body.height);
-            let wanted = (3.0 * if floats { above } else { height.into() }).clamp(-speed, speed);
-            let velocity = [state.velocity.y.into(), contact.drift[1]];
-            step.direction.y = wish(wanted, velocity, speed, rate, seconds).clamp(-1.0, 1.0) as f32;
+            let way = if contact.wall { height + 1.0 / 256.0 } else { height };
+            step.direction.y = self.vertical(way.into(), state, seconds);
         }
         step
+    }
+
+    /// The direction up or down in which a swimmer keeps its head out of the liquid, without bobbing.
+    fn floating(&self, state: &BodyState, seconds: f32) -> f32 {
+        let way = (state.grounded.submerged - FLOATS_AT) * f64::from(self.body.height);
+        self.vertical(way, state, seconds)
+    }
+
+    /// The direction in which a swimmer goes up or down so far.
+    fn vertical(&self, way: f64, state: &BodyState, seconds: f32) -> f32 {
+        let contact = &state.grounded.0;
+        let (speed, rate) = self.character.gait(contact, &Intent::default());
+        let velocity = [state.velocity.y.into(), contact.drift[1]];
+        wish((3.0 * way).clamp(-speed, speed), velocity, speed, rate, seconds).clamp(-1.0, 1.0) as f32
+    }
+
+    /// Stands, or floats.
+    pub fn standing(&self, state: &BodyState, look: Vec2, seconds: f32) -> Intent {
+        let up = if is_swimming(&state.grounded) { self.floating(state, seconds) } else { 0.0 };
+        Intent { look, direction: Vec3::Y * up, ..Intent::default() }
     }
 
     fn climb(&self, leg: &Leg, line: &Line, height: f32, state: &BodyState, seconds: f32) -> Step {
@@ -238,8 +264,7 @@ impl Legs<'_> {
         let speed = top * f64::from(self.pace.clamp(0.0, 1.0));
         let approach = APPROACH.min(0.5 / f64::from(seconds.max(1e-3)));
         let is_carried = contact.ground || contact.climbable || is_swimming(contact);
-        let is_astray = is_carried && line.across.length() > self.nearness() + 0.05;
-        let wanted = if is_astray {
+        let wanted = if is_carried && self.is_astray(line) {
             line.back * approach
         } else if leg.is_straight {
             line.rest.normalize_or_zero() * speed + line.across * approach

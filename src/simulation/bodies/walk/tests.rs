@@ -2,6 +2,7 @@
 
 mod land;
 
+use super::super::character::is_swimming;
 use super::*;
 use crate::body::{BodyMover, BodyTable};
 use crate::path::{PathSearch, WalkTable, WalkableGround, Waypoint};
@@ -37,6 +38,10 @@ impl<'a> Animal<'a> {
         Self::new(land, BlockBody::new(0.9, 1.3), character, block(at))
     }
 
+    fn legs(&self) -> Legs<'_> {
+        Legs { body: &self.body, character: &self.character, pace: self.walk.pace }
+    }
+
     fn tick(&mut self) {
         let chunk = |pos| self.land.chunk(pos);
         let mut mover = BodyMover::new(&self.land.table, &chunk);
@@ -46,7 +51,7 @@ impl<'a> Animal<'a> {
     /// Stands, or floats, until it rests.
     fn rest(&mut self) {
         for _ in 0..60 {
-            self.intent = standing(&self.state, Vec2::ZERO);
+            self.intent = self.legs().standing(&self.state, Vec2::ZERO, TICK);
             self.tick();
         }
     }
@@ -110,7 +115,8 @@ fn kinds() -> Vec<(BlockBody, CharacterController)> {
 }
 
 /// Promise, paths: Each complete path is walked to its end: over 200 hills with floors at each sixteenth of a block, 200 terraces with slabs,
-/// stairs and ladders, 200 lakes, and 200 gardens with all of that wherever. Over rubble with fences, rails and panes as well, 471 of 483 are. A walker that is held up searches once more.
+/// stairs and ladders, 200 lakes, and 200 gardens with all of that wherever, but for water in the air and for a frog that jumps two blocks
+/// high. Over rubble with fences, rails and panes as well, all but 15 of more than 400 are. A walker that is held up searches once more.
 #[test]
 fn complete_paths_over_random_land_are_walked_to_their_end() {
     for kind in [Kind::Hills, Kind::Terraces, Kind::Lake, Kind::Garden, Kind::Rubble] {
@@ -164,9 +170,9 @@ fn complete_paths_over_random_land_are_walked_to_their_end() {
         println!("{kind:?}: {walked} walks, {steps} waypoints, {again} second searches, {} failures", failures.len());
         let (most, most_again) = match kind {
             Kind::Hills | Kind::Terraces => (0, 0),
-            Kind::Lake | Kind::Garden => (0, 3),
+            Kind::Lake | Kind::Garden => (0, 4),
             // A walker may slip into the cell of a thin block, and a low one under it.
-            Kind::Rubble => (12, 17),
+            Kind::Rubble => (15, 25),
         };
         assert!(failures.len() <= most && again <= most_again, "{again} second searches\n{}", failures.join("\n"));
         assert!(walked >= 400 && steps > 6_000, "{walked} walks, {steps} waypoints");
@@ -183,20 +189,76 @@ fn way(blocks: &[([i64; 3], [i64; 3], &str)]) -> Land {
 
 /// The recipe that the guide had got no sheep up a block, and the one with a jump from 0.7 none up 10 or 11 sixteenths.
 #[test]
-fn a_sheep_gets_up_each_floor_that_it_can_step_or_jump_onto() {
-    for height in 1..=19 {
+fn animals_get_up_each_floor_that_they_can_step_or_jump_onto() {
+    for (height, size) in (1..=19).flat_map(|height| [(0.9, 1.3), (0.4, 0.7), (0.9, 0.9)].map(|size| (height, size))) {
         let (whole, part) = (height / 16, height % 16);
         let mut land = way(&[([6, 0, 0], [12, whole, 15], "stone")]);
         if part > 0 {
             land.fill([6, whole + 1, 0], [12, whole + 1, 15], &format!("floor{part}"));
         }
-        let mut sheep = Animal::sheep(&land, [2, 1, 8]);
-        let (path, _) = sheep.go([9, 1 + whole, 8]);
+        let mut animal = Animal::sheep(&land, [2, 1, 8]);
+        (animal.body.width, animal.body.height) = size;
+        let (path, _) = animal.go([9, 1 + whole, 8]);
         assert!(path.waypoints.len() >= 8, "{height}: {path:?}");
-        let feet = sheep.state.position.block.y as f32 + sheep.state.position.offset.y - 1.0;
-        assert!((feet * 16.0 - height as f32).abs() < 0.1, "{height}: {feet}");
-        sheep.go([2, 1, 8]);
+        let feet = animal.state.position.block.y as f32 + animal.state.position.offset.y - 1.0;
+        assert!((feet * 16.0 - height as f32).abs() < 0.1, "{height} {size:?}: {feet}");
+        animal.go([2, 1, 8]);
     }
+}
+
+/// Promise, paths: A person gets into a door of two blocks that is a block up, also where its jump ends at a ceiling.
+#[test]
+fn a_person_jumps_into_a_door_that_is_as_high_as_itself() {
+    for roof in [9, 4] {
+        let land = way(&[
+            ([6, 1, 0], [12, 8, 15], "stone"),
+            ([6, 2, 8], [12, 3, 8], "air"),
+            ([0, roof, 0], [5, 9, 15], "stone"),
+        ]);
+        Animal::person(&land, [2, 1, 8]).go([9, 2, 8]);
+    }
+}
+
+/// Promise, paths: A walker walks up stairs, and jumps onto blocks.
+#[test]
+fn a_person_does_not_jump_up_stairs() {
+    for (name, jumps) in [("stairs1", false), ("stone", true)] {
+        let mut land = way(&[]);
+        for step in 1..=6 {
+            land.fill([4 + step, step, 0], [4 + step, step, 15], name);
+            land.fill([5 + step, step, 0], [20, step, 15], "stone");
+        }
+        let mut person = Animal::person(&land, [1, 1, 8]);
+        person.rest();
+        let mut path = person.path(block([14, 7, 8]), 1.0);
+        assert!(path.is_complete);
+        let mut has_jumped = false;
+        loop {
+            let legs = Legs { body: &person.body, character: &person.character, pace: 1.0 };
+            let next = person.walk.advance(&mut path, &legs, &person.state, &mut person.intent, TICK);
+            if next != Next::Goes {
+                break assert_eq!(next, Next::Ends(WalkEnd::Arrived));
+            }
+            person.tick();
+            has_jumped |= person.intent.jumps;
+        }
+        assert_eq!(has_jumped, jumps, "{name}");
+    }
+}
+
+/// A path that begins beside the walker, which takes longer to get there than its patience.
+#[test]
+fn a_slow_walker_at_an_edge_gets_to_the_start_of_its_path() {
+    let mut land = way(&[([0, 1, 8], [30, 8, 8], "stone")]);
+    land.fill([-16, 0, -16], [47, 0, 47], "air");
+    let mut sheep = Animal::sheep(&land, [2, 9, 8]);
+    sheep.state.position.block = block([2, 9, 9]);
+    sheep.state.position.offset.z = 0.3;
+    sheep.rest();
+    sheep.walk = Walk { pace: 0.1, patience: 1.0, ..Walk::default() };
+    let mut path = sheep.path(block([6, 9, 8]), 1.0);
+    assert_eq!((path.next, path.waypoints[0].block), (0, block([2, 9, 8])));
+    assert_eq!(sheep.follow(&mut path).0, Next::Ends(WalkEnd::Arrived));
 }
 
 #[test]
@@ -257,11 +319,11 @@ fn a_sheep_swims_with_its_head_above_the_water_and_gets_out() {
     // It floats while it rests.
     let mut sheep = Animal::sheep(&land, [8, 2, 8]);
     sheep.rest();
-    (0..40).for_each(|_| {
-        sheep.intent = standing(&sheep.state, Vec2::ZERO);
-        sheep.tick();
-    });
-    assert!(sheep.state.position.block.y >= 5);
+    sheep.rest();
+    let rests = sheep.state.position;
+    sheep.rest();
+    let way = waypoint(&rests).to(&waypoint(&sheep.state.position));
+    assert!(rests.block.y >= 5 && Vec3::from_array(way).length() < 1e-3, "{way:?}");
 }
 
 #[test]

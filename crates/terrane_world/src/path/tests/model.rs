@@ -351,15 +351,18 @@ impl<'a> Model<'a> {
                 } else {
                     (jump + 1).min(lift) - rise
                 };
-                let fits_under = rise > height_of_walker && (rise > highest_step || is_level);
-                let top = height + spare.clamp(0, 7);
+                let fits_under = is_level && rise > height_of_walker && !(is_held && !is_diagonal);
+                // The way of the last tick of a fall from the top of the jump, or all of it.
+                let last = (0..=spare).find(|last| (*last as f32 + 0.64).powi(2) >= 2.56 * spare as f32);
+                let top = height + last.unwrap_or(spare);
                 let sides = [[step[0], 0], [0, step[1]]].into_iter().filter(|side| *side != [0, 0]);
                 if self.is_standing(floor)
                     && self.is_free_to(floor, top)
                     && may_pass(height, top)
                     && self.passes(from, step, height)
                     && (is_step && !is_held || rise <= jump)
-                    && (!fits_under || is_held && !is_diagonal || spare >= 5)
+                    && !(is_diagonal && self.is_in_water(from))
+                    && (!fits_under || rise > highest_step && spare >= 5)
                     && (!is_held || sides.into_iter().all(|side| self.is_bank(floor, side)))
                 {
                     moves.push((floor, self.price(floor, base) + if is_step { 0 } else { 50 }));
@@ -367,15 +370,15 @@ impl<'a> Model<'a> {
             }
         }
         let above = [x, z, (feet.div_euclid(16) + 1) * 16];
-        let is_out_of_water = self.is_in_water(from) && self.is_on_ladder(above);
-        let has_ladder = |[x, z]: [i64; 2]| self.is_free_ladder([x, feet.div_euclid(16), z]);
-        let is_in_reach = !is_out_of_water || self.middles(from).all(has_ladder);
-        if self.is_held(from) && self.is_held(above) && is_in_reach && self.is_free_to(from, above[2]) {
+        if is_held && self.is_held(above) && self.is_free_to(from, above[2]) {
             moves.push((above, self.price(above, 100 * (above[2] - feet) / 16)));
         }
         let below = [x, z, feet - 1];
         if self.is_free(below) {
-            let landing = self.fall(below, deepest.max(16) - 1);
+            let lowest = [x, z, below[2].div_euclid(16) * 16];
+            let mut middles = self.middles(lowest);
+            let hangs = middles.all(|[x, z]| self.is_free_ladder([x, lowest[2] / 16, z])) && !self.is_held(lowest);
+            let landing = self.fall(below, deepest.max(16) - 1 + if hangs { 16 } else { 0 });
             moves.extend(landing.map(|spot| (spot, self.price(spot, 100 * (feet - spot[2]) / 16))));
         }
         moves
