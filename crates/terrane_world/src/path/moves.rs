@@ -32,7 +32,7 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
             Hold::Ladder => LAYERS - from.feet.rem_euclid(LAYERS),
             Hold::Liquid(depth) => LAYERS.min(depth + (BANK_HEIGHT * LAYERS as f32) as i32),
         };
-        let highest = if hold == Hold::None { (jump + 1).max(2 * step) } else { jump + 1 };
+        let highest = if hold == Hold::None { jump.max(2 * step) } else { jump };
         // A walker that is in the way of something does not rise, but may leave.
         let lift = (self.room(from, height + highest) - height).clamp(0, highest);
         let departure = Departure { from, hold, lift, jump };
@@ -101,11 +101,12 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         if rise > jump && (!is_step || is_held) || swims_diagonally {
             return None;
         }
-        // The top of a jump is a little higher than a search counts on.
+        // The top of a jump is a little higher than a search counts on, unless there is a ceiling.
+        let top = if lift < jump { lift } else { jump + 1 };
         let spare = match hold {
             Hold::Ladder => CLIMB_SPARE.min(lift - rise),
             Hold::None if is_step => 0,
-            _ => (jump + 1).min(lift) - rise,
+            _ => top - rise,
         };
         // A walker that fits under the floor finds no wall there: it cannot step up, and first jumps up beside it.
         let fits_under = is_free && rise > height && !(is_held && is_straight);

@@ -324,7 +324,7 @@ impl<'a> Model<'a> {
         let highest_step = (self.walker.step * 16.0) as i64;
         let height_of_walker = (f64::from(self.walker.height) * 16.0 - 0.01).ceil() as i64;
         let is_held = self.is_held(from);
-        let highest = if is_held { jump + 1 } else { (jump + 1).max(2 * highest_step) };
+        let highest = if is_held { jump } else { jump.max(2 * highest_step) };
         let lift = (1..=highest).take_while(|lift| self.is_free_to(from, feet + lift)).count() as i64;
         let mut moves = Vec::new();
         for step in STEPS {
@@ -348,8 +348,10 @@ impl<'a> Model<'a> {
                     2.min(lift - rise)
                 } else if is_step && !is_held {
                     0
+                } else if lift < jump {
+                    lift - rise
                 } else {
-                    (jump + 1).min(lift) - rise
+                    jump + 1 - rise
                 };
                 let fits_under = is_level && rise > height_of_walker && !(is_held && !is_diagonal);
                 // The way of the last tick of a fall from the top of the jump, or all of it.
