@@ -223,7 +223,9 @@ impl Legs<'_> {
         let contact = &state.grounded.0;
         let (speed, rate) = self.character.gait(contact, &Intent::default());
         let velocity = [state.velocity.y.into(), contact.drift[1]];
-        wish((3.0 * way).clamp(-speed, speed), velocity, speed, rate, seconds).clamp(-1.0, 1.0) as f32
+        // No speed, a negative one and NaN give no direction.
+        let top = speed.max(0.0);
+        wish((3.0 * way).clamp(-top, top), velocity, speed, rate, seconds).clamp(-1.0, 1.0) as f32
     }
 
     /// Stands, or floats.

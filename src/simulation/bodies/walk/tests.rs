@@ -327,6 +327,24 @@ fn a_sheep_swims_with_its_head_above_the_water_and_gets_out() {
 }
 
 #[test]
+fn a_character_whose_speed_is_none_neither_moves_nor_panics() {
+    let land = way(&[([-16, 1, -16], [47, 5, 47], "stone"), ([4, 1, -16], [16, 5, 47], "water8")]);
+    for speed in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+        let mut sheep = Animal::sheep(&land, [8, 2, 8]);
+        let mut path = sheep.path(block([12, 2, 8]), 1.0);
+        (sheep.character.swim, sheep.character.climb, sheep.character.walk) = (speed, speed, speed);
+        sheep.rest();
+        for _ in 0..100 {
+            let legs = Legs { body: &sheep.body, character: &sheep.character, pace: 1.0 };
+            sheep.walk.advance(&mut path, &legs, &sheep.state, &mut sheep.intent, TICK);
+            sheep.tick();
+            let Position { block, offset, .. } = sheep.state.position;
+            assert!(offset.is_finite() && (4..17).contains(&block.x), "{speed}: {:?}", sheep.state);
+        }
+    }
+}
+
+#[test]
 fn a_person_climbs_up_and_down_and_dives() {
     let mut land = way(&[([8, 1, 0], [20, 9, 15], "stone"), ([7, 1, 8], [7, 9, 8], "ladder3")]);
     let mut person = Animal::person(&land, [2, 1, 8]);
