@@ -353,7 +353,7 @@ impl<'a> Model<'a> {
                 } else {
                     jump + 1 - rise
                 };
-                let fits_under = is_level && rise > height_of_walker && !(is_held && !is_diagonal);
+                let fits_under = is_level && rise > height_of_walker && (!is_held || is_diagonal);
                 // The way of the last tick of a fall from the top of the jump, or all of it.
                 let last = (0..=spare).find(|last| (*last as f32 + 0.64).powi(2) >= 2.56 * spare as f32);
                 let top = height + last.unwrap_or(spare);
