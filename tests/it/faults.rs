@@ -412,8 +412,8 @@ fn unneeded_columns_of_a_halted_region_unload_and_reload_as_saved() {
 /// A place between the two regions.
 const BESIDE: BlockPos = BlockPos::new(16 * 60, 5, 0);
 
-/// A viewer leaves a guest at its start, and others lead to the halted region here, until it merges with the other one.
-fn walk_up_to_the_halted_region(app: &mut App, dimension: DimensionId, walking: Entity) {
+/// Puts a guest into the other region, and lets that grow until it merges with the halted one: viewers join the two.
+fn join_with_the_halted_region(app: &mut App, dimension: DimensionId, walking: Entity) {
     move_viewer(app, walking, BESIDE.x as f32, 0.0);
     update_until(app, "it has ground there", |world| block_at(world, dimension, BESIDE).is_some());
     spawn_in_region(app, dimension, BESIDE, walker("guest", 0.0));
@@ -441,7 +441,7 @@ fn by_a_setting_regions_that_merge_with_a_halted_one_halt_until_a_restart() {
     save(&mut app);
     bomb(&mut app, dimension);
     armed.set(false);
-    walk_up_to_the_halted_region(&mut app, dimension, walking);
+    join_with_the_halted_region(&mut app, dimension, walking);
     let ticks = app.world().resource::<WorldStatistics>().regions[0].ticks;
     run_for(&mut app, Duration::from_millis(600));
     assert_eq!(app.world().resource::<WorldStatistics>().regions[0].ticks, ticks);
@@ -461,7 +461,7 @@ fn unsaved_data_in_a_halted_region_is_saved() {
     let (mut app, dimension, [_, walking], armed) = two_regions(plugin);
     bomb(&mut app, dimension);
     armed.set(false);
-    walk_up_to_the_halted_region(&mut app, dimension, walking);
+    join_with_the_halted_region(&mut app, dimension, walking);
     let id = dimension;
     let stored = || {
         let store = WorldStore::from_store(Arc::new(disk.snapshot())).unwrap();

@@ -83,7 +83,7 @@ struct Progress {
 }
 
 impl Default for Progress {
-    /// Nothing was reached yet.
+    /// From here, any distance to the first waypoint is progress.
     fn default() -> Self {
         Self { next: 0, distance: f32::MAX, waited: 0.0, on_trial: 0 }
     }

@@ -96,7 +96,7 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         let (is_step, is_held) = (self.is_step(from.feet, floor, sides), hold != Hold::None);
         let rise = floor.feet - from.feet;
         let is_straight = sides[0] == sides[1];
-        // On a diagonal way, a swimmer may get into shallower water.
+        // On a diagonal way, a swimmer may get into shallower water, from which it does not leap as high.
         let swims_diagonally = matches!(hold, Hold::Liquid(_)) && !is_straight;
         if rise > jump && (!is_step || is_held) || swims_diagonally {
             return None;
@@ -139,7 +139,8 @@ impl<'a, F: Fn(ChunkPos) -> Option<Option<&'a Chunk>>> Surroundings<'_, 'a, F> {
         half - from <= step && floor.feet - half <= step
     }
 
-    /// Returns `true` if a floor is the top of a bank: a wall in the water, which a swimmer needs to get over it.
+    /// Returns `true` if a wall as wide as the cells leads up to a floor. Swimmers and climbers rise along such a wall; at a post, they would
+    /// slip into its cell, and lose their hold.
     fn is_bank(&mut self, floor: Place, to: Face) -> bool {
         let y = (floor.feet - 1).div_euclid(LAYERS);
         let half = self.first_half(floor, y, to);
