@@ -42,7 +42,6 @@ fn main() {
         ("T3", independence),
         ("T4", crowd),
         ("T5", many),
-        ("T5s", many_shared),
         ("T5b", a_thousand),
         ("T6", crowded_region),
         ("T8", memory_comes_back),
@@ -333,39 +332,25 @@ fn crowd() {
 
 /// 10,000 regions at 20 TPS on two threads.
 fn many() {
-    report("T5 many", many_regions(10_000, 1), "12 TPS each");
-}
-
-/// The same, with sixteen regions in each world.
-fn many_shared() {
-    report("T5s many, shared worlds", many_regions(10_000, 16), "20.0 TPS each, 1.2 cores, 60 KiB");
+    report("T5 many", many_regions(10_000), "12 TPS each");
 }
 
 fn a_thousand() {
-    report("T5b a thousand", many_regions(1_000, 1), "20.0 TPS each, 0.35 cores");
-    report("T5b a thousand, shared worlds", many_regions(1_000, 16), "-");
+    report("T5b a thousand", many_regions(1_000), "20.0 TPS each, 0.35 cores");
 }
 
-fn many_regions(count: i64, regions_per_world: usize) -> String {
+fn many_regions(count: i64) -> String {
     let before = resident();
     let threads = ThreadSettings { regions: 2, ..default() };
-    let plugin = TerranePlugin { threads, regions_per_world, ..TerranePlugin::in_memory() };
+    let plugin = TerranePlugin { threads, ..TerranePlugin::in_memory() };
     let (mut app, _) = regions(plugin, count, 10, five_systems);
-    if regions_per_world > 1 {
-        let patience = Patience { limit: Duration::from_secs(120), frame: Duration::from_millis(5) };
-        let fewest = (count as usize).div_ceil(regions_per_world);
-        update_until_within(&mut app, patience, "nearly all regions share worlds", |world| {
-            world.resource::<WorldStatistics>().worlds() < fewest + fewest / 20 + 2
-        });
-    }
     run_for(&mut app, 5.0);
     let (cpu, wall) = (cpu_time(), Instant::now());
     run_for(&mut app, 10.0);
     let cores = (cpu_time() - cpu) / wall.elapsed().as_secs_f64();
     let (worst, median) = rates(&app);
     let memory = (resident() - before) / count as f64;
-    let worlds = app.world().resource::<WorldStatistics>().worlds();
-    format!("worst {worst:.2}, median {median:.2} TPS, {cores:.2} cores, {memory:.0} KiB a region, {worlds} worlds")
+    format!("worst {worst:.2}, median {median:.2} TPS, {cores:.2} cores, {memory:.0} KiB a region")
 }
 
 /// One part of a creature's work.

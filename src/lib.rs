@@ -9,6 +9,8 @@
 //! | [`space`] | positions and conversions between them |
 //! | [`work`] | progress, cancellation and errors of long work |
 //! | [`block`] | block types, their components and their ids |
+//! | [`light`] | sky light and block light |
+//! | [`liquid`] | the rules of liquids |
 //! | [`body`] | boxes that stand on the ground, step up, swim, and never pass through a wall |
 //! | [`chunk`] | chunks, columns, and their binary format |
 //! | [`path`] | paths for walkers over the ground: a plain search |
@@ -20,7 +22,7 @@
 //! | [`snapshot`] | saved parts of a world, to be restored there or elsewhere |
 //! | [`simulation`] | region worlds, in which your systems run |
 //! | [`entity`] | stored entities |
-//! | `coordinator` | collect, stream, deliver, dispatch, publish, save |
+//! | `coordinator` | the pass between the main world and the regions: collect, stream, deliver, dispatch, publish |
 //! | [`view`] | the main world's side |
 //! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): assembles the modules |
 #![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]

@@ -32,14 +32,10 @@ mod servers;
 mod state;
 mod summary;
 mod table;
+mod view;
+mod widgets;
 
-use crate::coordinator::DimensionClock;
-use crate::region::RegionId;
-use crate::space::DimensionId;
-use crate::view::{
-    Dimension, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns, WorldStatistics,
-};
-use bevy::ecs::system::SystemParam;
+use crate::view::PublishedColumns;
 use bevy::prelude::*;
 use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
@@ -47,41 +43,13 @@ use log::{Filter, RegionLog};
 use map::Map;
 use selected::RateOrder;
 use table::Table;
-
-type RegionKey = (DimensionId, RegionId);
+use view::View;
+pub use view::{Overlay, OverlayList};
 
 /// Adds the overlay, and `EguiPlugin` if the app does not have it. Add it after `DefaultPlugins`. The overlay is hidden at
 /// first, unless the game inserts an [`Overlay`] that is visible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OverlayPlugin;
-
-/// The visibility of the overlay, and its selected region.
-#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
-#[type_path = "bevy_terrane"]
-#[reflect(Resource, Clone, Default)]
-pub struct Overlay {
-    /// `true` if the overlay is shown. F3 toggles it.
-    pub visible: bool,
-    /// The region that the map highlights and that has its own window. A click selects it, and it follows a merge.
-    pub selected: Option<(DimensionId, RegionId)>,
-    /// The list in the lower part of the window.
-    pub list: OverlayList,
-}
-
-/// A list in the lower part of the overlay's window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
-#[type_path = "bevy_terrane"]
-pub enum OverlayList {
-    /// The regions, as a table.
-    #[default]
-    Regions,
-    /// The events of regions, newest first.
-    Log,
-    /// The pre-generations, captures and restores.
-    Jobs,
-    /// The far views and their traffic.
-    FarViews,
-}
 
 impl Plugin for OverlayPlugin {
     fn build(&self, app: &mut App) {
@@ -109,45 +77,6 @@ impl Plugin for OverlayPlugin {
 fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
     if keys.just_pressed(KeyCode::F3) {
         overlay.visible = !overlay.visible;
-    }
-}
-
-/// The data that the overlay shows.
-#[derive(SystemParam)]
-struct View<'w, 's> {
-    statistics: Res<'w, WorldStatistics>,
-    published: Res<'w, PublishedColumns>,
-    log: Res<'w, RegionLog>,
-    dimensions:
-        Query<'w, 's, (Entity, &'static Dimension, Option<&'static DimensionOpen>, Option<&'static DimensionClock>)>,
-    jobs: Query<
-        'w,
-        's,
-        (Entity, Option<&'static Job>, Option<&'static Pregeneration>, &'static JobProgress, Option<&'static Name>),
-        Without<FarView>,
-    >,
-    far_views: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
-    far_columns: Res<'w, FarColumns>,
-    traffic: Res<'w, jobs::Traffic>,
-}
-
-impl View<'_, '_> {
-    /// The entity and the name of an open dimension, and the clock that the game gave it. A dimension that is closing no longer
-    /// has an entity.
-    fn dimension(&self, id: DimensionId) -> Option<(Entity, &str, Option<DimensionClock>)> {
-        let mut dimensions = self.dimensions.iter();
-        let (entity, dimension, _, clock) =
-            dimensions.find(|(_, _, open, _)| open.is_some_and(|open| open.id == id))?;
-        Some((entity, dimension.name(), clock.copied()))
-    }
-
-    fn name(&self, id: DimensionId) -> String {
-        self.dimension(id).map_or_else(|| id.0.to_string(), |(_, name, _)| name.to_owned())
-    }
-
-    /// Returns `true` if texts must name the dimension.
-    fn has_dimensions(&self) -> bool {
-        self.statistics.dimensions.len() > 1
     }
 }
 
@@ -253,10 +182,15 @@ fn show_lists(
 
 #[cfg(test)]
 mod tests {
+    use super::view::RegionKey;
     use super::*;
-    use crate::coordinator::{DimensionStatistics, RegionStatistics, TickWindow};
     use crate::generation::Void;
-    use crate::space::{ColumnPos, SectionPos};
+    use crate::region::RegionId;
+    use crate::space::{ColumnPos, DimensionId, SectionPos};
+    use crate::view::{
+        Dimension, DimensionClock, DimensionOpen, DimensionStatistics, FarColumns, RegionStatistics, TickWindow,
+        WorldStatistics,
+    };
     use bevy::ecs::system::RunSystemOnce;
     use bevy::input::InputPlugin;
     use std::time::Duration;

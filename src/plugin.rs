@@ -10,10 +10,11 @@ mod reflection;
 mod setup;
 mod signals;
 
-pub use crate::coordinator::{
-    CoordinatorApp, CoordinatorMain, CoordinatorSystems, FaultSettings, LetterLimits, Limits, RegionFaults,
-    SaveDurability, SaveSettings, TerranePlugin, ThreadSettings, TickMode, ViewerLimits,
+pub use crate::coordinator::messages::settings::{
+    FaultSettings, LetterLimits, Limits, RegionFaults, SaveDurability, SaveSettings, TerranePlugin, ThreadSettings,
+    TickMode, ViewerLimits,
 };
+pub use crate::coordinator::{CoordinatorApp, CoordinatorMain, CoordinatorSystems};
 pub use app_ext::TerraneAppExt;
 pub use bodies::{BodyPlugin, WalkPlugin};
 pub use diagnostics::WorldDiagnosticsPlugin;
@@ -22,7 +23,8 @@ pub use ground::{FallingBlocksPlugin, GrowthPlugin, LiquidsPlugin};
 pub use metrics::{MetricsPlugin, MetricsServer};
 pub use setup::WorldFailure;
 
-use crate::coordinator::{CoordinatorHandle, Jobs, MainLink};
+use crate::coordinator::jobs::Jobs;
+use crate::coordinator::{CoordinatorHandle, MainLink};
 use crate::view;
 use bevy::prelude::*;
 use setup::{exit_on_failure, fail};

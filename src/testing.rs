@@ -33,14 +33,15 @@
 //! world can be opened on it. To check a store of the game's own, use [`conformance`](crate::storage::conformance).
 
 use crate::block::BlockId;
-use crate::coordinator::{RegionStatistics, TickMode};
 use crate::generation::Flat;
+use crate::plugin::TickMode;
 use crate::plugin::{TerranePlugin, WorldFailure};
 use crate::simulation::{BlockTypes, Viewer};
 #[cfg(feature = "render")]
 use crate::space::ChunkPos;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{KeyValueStore, StorageConfig};
+use crate::view::RegionStatistics;
 use crate::view::{
     ControlRegion, Dimension, DimensionOpen, PublishedColumns, RegionCommands, RegionOrder, SaveFailed, SaveWorld,
     WorldSaved, WorldStatistics,

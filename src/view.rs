@@ -34,19 +34,9 @@ mod requests;
 mod time_of_day;
 mod viewers;
 
-pub use crate::coordinator::{
-    AfterCrash, Arena, ArenaCreated, ArenaError, ArenaOrder, ArenaRefused, ArenaRemoved, ArenaReverted, ArenaSettings,
-    ArenaState, ArenaStatus, AskChunks, AskError, AskOpacity, Backlog, BackupFailed, BackupWorld, BlockRefused,
-    CaptureSnapshot, ChunkState, ChunksAnswer, ColumnFailed, ColumnOutcome, ColumnResult, ControlError, ControlRefused,
-    ControlRegion, Coupling, DimensionClock, DimensionClosed, DimensionError, DimensionFailed, DimensionGeneration,
-    DimensionOpened, DimensionRemoved, DimensionStatistics, DrainServer, EntityRestore, FailedColumn, FarView,
-    GroundRegenerated, Job, JobError, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobState, Jobs, LetterLost,
-    LogIn, LogInError, LogInRefused, LogOut, OpacityAnswer, Pacing, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved,
-    Pregeneration, RegionCreated, RegionDestroyed, RegionFault, RegionHalted, RegionHung, RegionMerged, RegionOrder,
-    RegionRestarted, RegionSplit, RegionStatistics, RestoreSnapshot, RetryColumns, SaveError, SaveFailed, SaveWorld,
-    ServerDrained, ServerEnded, ServerStatistics, SetBlock, SnapshotConfig, SnapshotSource, StepDimension, StepRefused,
-    StoreSnapshot, TickWindow, TierStatistics, TimeWindow, WorkError, WorldBackedUp, WorldSaved, WorldStatistics,
-};
+pub use crate::coordinator::jobs::Jobs;
+pub use crate::coordinator::messages::*;
+pub use crate::simulation::SetBlock;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
@@ -58,13 +48,13 @@ pub use mirror::{Mirror, MirrorIndex};
 pub(crate) use own_body::{MainTicks, know_own_bodies, move_own_bodies, send_own_steps};
 pub use own_body::{OwnBody, OwnStep};
 pub use published::{ColumnChange, ColumnChanged, PublishedBlocks, PublishedColumns};
+pub(crate) use receive::Components;
 pub use region_commands::RegionCommands;
 pub use regions::Regions;
 
-use crate::coordinator::{CoordinatorHandle, MainLink, Published, WorldEvent};
-use crate::simulation::RegionComponents;
+use crate::coordinator::messages::{Published, WorldEvent};
+use crate::coordinator::{CoordinatorHandle, MainLink};
 use bevy::prelude::*;
-use std::sync::Arc;
 
 /// The system sets of the exchange between the main world and the coordinator.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -74,10 +64,6 @@ pub enum ViewSystems {
     /// Sends viewers, edits and other requests. In `Last`; in lockstep every region ticks here.
     Send,
 }
-
-/// The functions of the mirrored components.
-#[derive(Resource, Clone)]
-pub(crate) struct Components(pub Arc<RegionComponents>);
 
 /// Adds the main world's side of a simulation, which is connected by `link`.
 pub(crate) fn build(app: &mut App) {

@@ -46,10 +46,6 @@ pub struct Options {
     /// The radius in columns that each bot sees
     #[arg(long, global = true, default_value_t = 4)]
     pub radius: u32,
-
-    /// How many small regions may share a world
-    #[arg(long, global = true, default_value_t = 1)]
-    pub regions_per_world: usize,
 }
 
 /// Where the bots are.
@@ -88,12 +84,8 @@ impl Options {
 
     /// These options on the command line.
     pub fn arguments(&self) -> Vec<String> {
-        let Self { bots, place, radius, regions_per_world } = self;
-        let mut arguments = vec![
-            format!("--bots={bots}"),
-            format!("--radius={radius}"),
-            format!("--regions-per-world={regions_per_world}"),
-        ];
+        let Self { bots, place, radius } = self;
+        let mut arguments = vec![format!("--bots={bots}"), format!("--radius={radius}")];
         arguments.extend(place.map(|place| format!("--place={}", format!("{place:?}").to_lowercase())));
         arguments
     }

@@ -50,7 +50,7 @@ pub fn build(options: &Options, run: Run) -> Result<App, Box<dyn Error>> {
     let mut app = App::new();
     app.add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(FRAME)))
         .add_plugins(LogPlugin { level: Level::WARN, ..default() })
-        .add_plugins(TerranePlugin { regions_per_world: options.regions_per_world, ..TerranePlugin::in_memory() })
+        .add_plugins(TerranePlugin::in_memory())
         .register_region_component::<Player>()
         .mirror_region_component::<Player>()
         .register_region_message::<Moved>()
@@ -244,7 +244,6 @@ pub struct Figures {
     columns_missing: usize,
     columns: usize,
     regions: usize,
-    worlds: usize,
     /// Ticks per second: the slowest region and the median.
     tps: (f64, f64),
     /// The processor cores that the server used.
@@ -264,9 +263,9 @@ pub struct Figures {
 
 impl Display for Figures {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Self { place, bots, players, columns_missing, columns, regions, worlds, .. } = self;
+        let Self { place, bots, players, columns_missing, columns, regions, .. } = self;
         writeln!(f, "{place:?}: {players} of {bots} players, {columns} columns ({columns_missing} missing)")?;
-        writeln!(f, "  {regions} regions in {worlds} worlds: slowest {:.1} TPS, median {:.1}", self.tps.0, self.tps.1)?;
+        writeln!(f, "  {regions} regions: slowest {:.1} TPS, median {:.1}", self.tps.0, self.tps.1)?;
         let (frame, pass) = (self.frame_ms, self.pass_ms);
         writeln!(
             f,
@@ -325,7 +324,6 @@ fn measure(
         columns_missing: statistics.remaining,
         columns: statistics.columns,
         regions: statistics.regions.len(),
-        worlds: statistics.worlds(),
         tps: (statistics.slowest_tps().unwrap_or_default(), statistics.median_tps().unwrap_or_default()),
         cores: (end.cpu - start.cpu) / seconds,
         frame_ms: (millis(frame(50)), millis(frame(99))),

@@ -1,5 +1,4 @@
 //! Answers the main world's questions about the ground, loaded or not.
 
-pub(super) mod chunk_states;
-pub(super) mod opacity;
-pub(super) mod question;
+pub mod chunk_states;
+pub mod opacity;

@@ -3,24 +3,23 @@
 //! The rules are in [`book`]; the work is done by jobs. Each arena has the folder `arenas/NAME` within the folder of the
 //! snapshots: a stored snapshot with the [`owner_data`] of the arena.
 
-pub(super) mod arena;
 mod book;
 mod owner_data;
 
-use super::clocks::clock::Clock;
-use super::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
-use super::jobs::job::{JobKind, JobOrder, JobState, JobStatus};
 use super::jobs::{JobBook, Jobs};
 use super::publish::Publisher;
 use super::threads::Threads;
-use crate::coordinator::snapshots::error::JobError;
-use crate::coordinator::snapshots::order::{CaptureSnapshot, RestoreSnapshot, SnapshotOrder, StoreSnapshot};
-use crate::coordinator::snapshots::outcome::{ColumnResult, JobOutcome};
+use crate::coordinator::clock::Clock;
+use crate::coordinator::messages::events::{ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted};
+use crate::coordinator::messages::jobs::{JobKind, JobOrder, JobState, JobStatus};
+use crate::coordinator::messages::snapshots::JobError;
+use crate::coordinator::messages::snapshots::{CaptureSnapshot, RestoreSnapshot, SnapshotOrder, StoreSnapshot};
+use crate::coordinator::messages::snapshots::{ColumnResult, JobOutcome};
 use bevy::prelude::*;
 use std::mem;
 use std::path::PathBuf;
 
-pub use arena::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
+pub use crate::coordinator::messages::arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub(super) use book::ArenaBook;
 
 /// Arenas. The results are messages in the main world: [`ArenaCreated`], [`ArenaReverted`], [`ArenaRemoved`], and

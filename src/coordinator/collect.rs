@@ -1,15 +1,16 @@
 //! Handles requests of the main world and ended tasks of regions.
 
+pub mod fault;
 mod outbox;
-pub(super) mod region_events;
-pub(super) mod requests;
-pub(super) mod tasks;
+pub mod region_events;
+pub mod requests;
+pub mod tasks;
 
-use super::exchange::Inbound;
-use super::travel::letters::Post;
+use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::threads::exchange::Inbound;
 use bevy::prelude::*;
 
-pub fn collect(mut inbound: ResMut<Inbound>, mut post: ResMut<Post>) {
+pub fn collect(mut inbound: ResMut<Inbound>, mut post: ResMut<MailQueue>) {
     inbound.receive();
     post.backlog.settle();
 }

@@ -1,43 +1,34 @@
 //! A dimension in the coordinator: its regionizer, its two graphs, and the states of its columns.
 
-pub(super) mod column_state;
 mod columns;
 mod history;
+pub mod holding;
 mod inboxes;
-pub(super) mod opening;
-pub(super) mod spec;
+pub mod plots;
+pub mod progress;
+pub mod slabs;
 
-pub use spec::{DimensionError, DimensionSpec};
+pub use crate::coordinator::messages::dimensions::{DimensionError, DimensionSpec};
 
-use super::clocks::clock::DimensionTime;
-use super::region_slot::RegionSlot;
-use super::servers::Plots;
-use super::sharing::SharedWorlds;
-use super::streaming::failed_columns::ColumnComplaints;
-use super::streaming::generation_control::GenerationState;
-use super::streaming::progress::Coverage;
-use super::streaming::tickets::{Ticket, ViewerState};
-use super::streaming::viewer_limits::ViewerCaps;
-use super::travel::letter_limits::LetterPlaces;
-use super::travel::transit::Transit;
 use crate::block::BlockRegistry;
-use crate::coordinator::config::Settings;
-use crate::generation::{Completion, DistanceGraph};
+use crate::coordinator::clock::DimensionTime;
+use crate::coordinator::columns::Columns;
+use crate::coordinator::demand::{Demand, DimensionOrders};
+use crate::coordinator::mail::DimensionMail;
+use crate::coordinator::messages::settings::Settings;
+use crate::coordinator::plots::Plots;
+use crate::coordinator::regions::{RegionSlot, Regions};
+use crate::generation::DistanceGraph;
 use crate::region::{RegionId, RegionState, Regionizer};
-use crate::simulation::{ColumnError, ColumnSource, DepartedColumns, Inbox, Letter, LightRules, TimeOfDay};
-use crate::space::{ColumnPos, DimensionId, TilePos};
-use crate::storage::{self, PregenerationEntry, SaveBatch, StoreError, WorldStore};
+use crate::simulation::{ColumnSource, DepartedColumns, LightRules, TimeOfDay};
+use crate::space::{ColumnPos, DimensionId};
+use crate::storage::{self, SaveBatch, StoreError, WorldStore};
 use crate::work::Stop;
-use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
-use column_state::Columns;
 use history::History;
-use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
-use uuid::Uuid;
 
 /// The result of opening a dimension.
 pub enum Opening {
@@ -61,13 +52,13 @@ pub struct Unopened {
 }
 
 #[derive(Resource, Default)]
-pub struct Dimensions {
+pub struct DimensionBook {
     pub open: BTreeMap<DimensionId, Dimension>,
-    /// Dimensions that wait to be opened.
+    /// DimensionBook that wait to be opened.
     pub unopened: Vec<Unopened>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
-    /// Dimensions that were closed to be erased. Their ids are never used again.
+    /// DimensionBook that were closed to be erased. Their ids are never used again.
     pub removed: BTreeSet<DimensionId>,
     /// The names of dimensions whose stored graphs are being rebuilt, each with the signal that stops it.
     pub rebuilding: BTreeMap<String, Stop>,
@@ -75,17 +66,17 @@ pub struct Dimensions {
     pub rebuilt: BTreeSet<String>,
 }
 
-impl Dimensions {
-    /// The slot of a region that is not away: see [`Dimension::idle`].
+impl DimensionBook {
+    /// The slot of a region that is not away.
     pub fn idle(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionSlot> {
-        self.open.get(&dimension)?.idle(region)
+        Some(self.open.get(&dimension)?.regions.regionizer.data(region)?)
     }
 
     /// All regions, in order.
     pub fn regions(&self) -> Vec<(DimensionId, RegionId)> {
         let of = |(id, open): (&DimensionId, &Dimension)| {
             let id = *id;
-            open.regionizer.regions().into_iter().map(move |region| (id, region))
+            open.regions.regionizer.regions().into_iter().map(move |region| (id, region))
         };
         self.open.iter().flat_map(of).collect()
     }
@@ -97,7 +88,7 @@ impl Dimensions {
 
     /// Adds the first heights of dimensions that are not stored yet to a save.
     pub fn save_heights(&self, batch: &mut SaveBatch) {
-        let unsaved = self.open.values().filter(|open| open.history.has_unsaved_heights);
+        let unsaved = self.open.values().filter(|open| open.land.history.has_unsaved_heights);
         batch.heights.extend(unsaved.map(|open| (open.id, open.ground.first_heights.clone())));
     }
 
@@ -105,7 +96,7 @@ impl Dimensions {
     pub fn note_saved_heights(&mut self, batch: &SaveBatch) {
         for id in batch.heights.keys() {
             if let Some(dimension) = self.open.get_mut(id) {
-                dimension.history.has_unsaved_heights = false;
+                dimension.land.history.has_unsaved_heights = false;
             }
         }
     }
@@ -120,9 +111,31 @@ impl Dimensions {
 pub struct Dimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
-    pub regionizer: Regionizer<Box<RegionSlot>>,
-    /// The worlds that several regions share.
-    pub shared: SharedWorlds,
+    /// Which columns are loaded, and which are stored.
+    pub land: Land,
+    /// The state of each column.
+    pub columns: Columns,
+    /// What wants ground.
+    pub demand: Demand,
+    /// The columns on order, and those to be ordered.
+    pub orders: DimensionOrders,
+    /// Its regions, and what waits for them.
+    pub regions: Regions,
+    /// Letters and entities that wait for columns.
+    pub mail: DimensionMail,
+    pub time: DimensionTime,
+    /// The plots of this server, if several servers share the world.
+    pub plots: Option<Plots>,
+    /// The data that its region worlds share.
+    pub ground: Arc<ColumnSource>,
+    pub store: Arc<WorldStore>,
+    /// Set while it is being saved and closed.
+    pub closing: Option<Closing>,
+}
+
+/// The ground of a dimension.
+#[derive(Default)]
+pub struct Land {
     /// Columns that are loaded or in flight. Held columns that must be generated first are claimed.
     pub resident: DistanceGraph,
     /// Columns in the store, including the pending save. Columns that are being generated are claimed; failed columns too, until
@@ -130,76 +143,8 @@ pub struct Dimension {
     pub stored: DistanceGraph,
     /// Which stored columns are new, and for which heights they were generated, including the pending save.
     pub history: History,
-    /// Columns whose wanted slabs may have changed, if it is sparse.
-    pub revised: BTreeSet<ColumnPos>,
-    pub generation: GenerationState,
-    /// Columns that wait for another try and have lost their tickets.
-    pub left_failures: Vec<ColumnPos>,
-    /// The number of columns on order.
-    pub in_flight: usize,
-    /// The number of the last order.
-    pub last_claim: u64,
-    /// `true` if viewers moved since the orders were last examined.
-    pub has_moved_viewers: bool,
-    /// The time of the coordinator's clock.
-    pub real_now: Duration,
-    /// The areas of the viewers' discs for loading and for generating, until they change.
-    pub coverage: Option<[Coverage; 2]>,
-    /// How far loading and generating had come around the viewers at the last count.
-    pub progress: Option<[Completion; 2]>,
-    pub viewers: BTreeMap<Ticket, ViewerState>,
-    /// The viewers' allowances.
-    pub caps: ViewerCaps,
-    /// The viewers that may want something; `None` for all. A viewer that wants nothing is examined again only after a change, so
-    /// thousands of satisfied viewers cost nothing.
-    pub wanting: Option<Vec<Ticket>>,
-    /// The number of tickets of each column.
-    pub holds: FxHashMap<ColumnPos, u32>,
-    /// Resident columns without a ticket.
-    pub unneeded: BTreeSet<ColumnPos>,
-    /// The state of each column.
-    pub columns: Columns,
-    /// Stored jobs that have not been resumed yet.
-    pub stored_jobs: Vec<PregenerationEntry>,
-    /// Columns that jobs generate for the store, each with the error if it failed.
-    pub for_jobs: BTreeMap<ColumnPos, Option<ColumnError>>,
-    /// The data that its region worlds share.
-    pub ground: Arc<ColumnSource>,
-    pub store: Arc<WorldStore>,
     /// Columns whose look from afar has changed.
     pub edited: Vec<ColumnPos>,
-    /// Columns whose blocks regions already have, and whose other parts must be ordered.
-    pub to_complete: Vec<ColumnPos>,
-    /// Entities on their way to columns that are not loaded yet.
-    pub transit: Transit,
-    /// Letters to columns that are not loaded yet.
-    pub letters: BTreeMap<ColumnPos, Vec<Letter>>,
-    /// The places of these letters, and those for which ground is loaded now.
-    pub letter_places: LetterPlaces,
-    /// Everything that arrives for a region while it ticks.
-    pub waiting: SyncCell<FxHashMap<RegionId, Inbox>>,
-    pub complaints: ColumnComplaints,
-    /// The number of columns in a row that failed because of a store outage.
-    pub outages: u32,
-    /// After such failures, no order is placed before this time.
-    pub orders_rest_until: Duration,
-    /// Letters of a halted region to entities that may come back with reloaded columns.
-    pub recalled: Vec<Letter>,
-    /// Viewers whose region halted, each with the commit after which the store shows whether it still exists.
-    pub orphans: Vec<(Uuid, u64)>,
-    pub time: DimensionTime,
-    /// The time of day that was stored when it was opened, in days.
-    pub stored_days: Option<f64>,
-    /// `true` if some regions may be idle while others tick: paused, halted or slow.
-    pub has_idle_regions: bool,
-    /// Merged regions, each with its absorber, until that one has taken over their contents.
-    successors: FxHashMap<RegionId, RegionId>,
-    /// The plots of this server, if several servers share the world.
-    pub plots: Option<Plots>,
-    /// Plots on which players are to appear that are not this server's own.
-    pub sought: BTreeSet<TilePos>,
-    /// Set while it is being saved and closed.
-    pub closing: Option<Closing>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -276,7 +221,10 @@ impl Dimension {
         let mut time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         time.set_time_of_day(spec.time_of_day.map(|time| TimeOfDay { days: stored_days.unwrap_or(time.days), ..time }));
         let new = Self::new(spec, regionizer, ground, config, store.clone());
-        let dimension = Self { stored, history, stored_jobs, time, stored_days, plots, ..new };
+        time.stored_days = stored_days;
+        let (land, orders) =
+            (Land { stored, history, ..Land::default() }, DimensionOrders { stored_jobs, ..new.orders });
+        let dimension = Self { land, orders, time, plots, ..new };
         Ok(Opening::Open(Box::new(dimension), viewers))
     }
 
@@ -292,47 +240,16 @@ impl Dimension {
         let owners = config.faults.strict.then(RwLock::default);
         Self {
             id: ground.dimension,
-            regionizer,
-            shared: SharedWorlds::default(),
-            resident: DistanceGraph::new(),
-            stored: DistanceGraph::new(),
-            history: History::default(),
-            revised: BTreeSet::new(),
-            generation: GenerationState::new(spec.generation.unwrap_or(config.generation)),
-            left_failures: Vec::new(),
-            in_flight: 0,
-            last_claim: 0,
-            has_moved_viewers: false,
-            real_now: Duration::ZERO,
-            coverage: None,
-            progress: None,
-            viewers: BTreeMap::new(),
-            caps: ViewerCaps::new(config.limits.viewers),
-            wanting: None,
-            holds: FxHashMap::default(),
-            unneeded: BTreeSet::new(),
+            land: Land::default(),
             columns: Columns::default(),
-            stored_jobs: Vec::new(),
-            for_jobs: BTreeMap::new(),
+            demand: Demand::new(config.limits.viewers),
+            orders: DimensionOrders::new(spec.generation.unwrap_or(config.generation)),
+            regions: Regions::new(regionizer),
+            mail: DimensionMail::default(),
+            time: DimensionTime::new(spec.clock.unwrap_or(config.clock)),
+            plots: None,
             ground: Arc::new(ColumnSource { section_shift, owners, ..ground }),
             store,
-            edited: Vec::new(),
-            to_complete: Vec::new(),
-            transit: Default::default(),
-            letters: Default::default(),
-            letter_places: Default::default(),
-            waiting: SyncCell::new(FxHashMap::default()),
-            complaints: ColumnComplaints::default(),
-            outages: 0,
-            orders_rest_until: Duration::ZERO,
-            recalled: Default::default(),
-            orphans: Vec::new(),
-            time: DimensionTime::new(spec.clock.unwrap_or(config.clock)),
-            stored_days: None,
-            has_idle_regions: false,
-            successors: FxHashMap::default(),
-            plots: None,
-            sought: BTreeSet::new(),
             closing: None,
             spec,
         }
@@ -345,35 +262,12 @@ impl Dimension {
 
     /// Returns `true` if some of its regions may not tick for a while.
     pub fn may_be_idle(&self) -> bool {
-        self.time.settings.paused || self.time.is_slow(None) || self.has_idle_regions
-    }
-
-    /// The regions in whose name tasks run, in order: all but guests in the world of another region.
-    pub fn task_regions(&self) -> impl Iterator<Item = RegionId> + use<> {
-        let mut regions = self.regionizer.regions();
-        regions.retain(|region| !self.shared.is_guest(*region));
-        regions.into_iter()
-    }
-
-    /// The slot of a region whose world is not away. `None` for a guest in the world of another region: its host has that slot.
-    pub fn idle(&self, region: RegionId) -> Option<&RegionSlot> {
-        self.regionizer.data(region).map(AsRef::as_ref).or_else(|| self.shared.idle_host(region))
-    }
-
-    /// [`idle`](Self::idle), for changes.
-    pub fn idle_mut(&mut self, region: RegionId) -> Option<&mut RegionSlot> {
-        self.regionizer.data_mut(region).map(AsMut::as_mut).or_else(|| self.shared.idle_host_mut(region))
-    }
-
-    /// Takes the slot of a region that is ready, or of a host whose world is not away, for a task.
-    pub fn begin_task(&mut self, region: RegionId) -> Option<Box<RegionSlot>> {
-        self.regionizer.try_begin_tick(region).or_else(|| self.shared.begin(region))
+        self.time.settings.paused || self.time.is_slow(None) || self.regions.has_idle
     }
 
     /// Takes back the slot of a region after a task, and returns the parts that split off in the regionizer.
     pub fn end_task(&mut self, region: RegionId, slot: Box<RegionSlot>) -> Vec<RegionId> {
-        let Some(slot) = self.shared.end(region, slot) else { return Vec::new() };
-        self.regionizer.end_tick(region, slot).unwrap_or_else(|error| {
+        self.regions.regionizer.end_tick(region, slot).unwrap_or_else(|error| {
             // Only begun ticks are ended, so this is a bug of the crate.
             error!("{}, {region}: {error}", self.id);
             Vec::new()
@@ -383,37 +277,16 @@ impl Dimension {
     /// In strict mode, updates the owners of all sections, which regions name in their errors.
     pub fn tell_owners(&self) {
         let Some(owners) = &self.ground.owners else { return };
-        let regions = self.regionizer.regions();
-        let owned = |region: RegionId| self.regionizer.sections(region).map(move |section| (section, region));
+        let regions = self.regions.regionizer.regions();
+        let owned = |region: RegionId| self.regions.regionizer.sections(region).map(move |section| (section, region));
         *owners.write().unwrap_or_else(PoisonError::into_inner) = regions.into_iter().flat_map(owned).collect();
-    }
-
-    pub fn note_merge(&mut self, from: RegionId, into: RegionId) {
-        self.successors.values_mut().filter(|region| **region == from).for_each(|region| *region = into);
-        self.successors.insert(from, into);
-    }
-
-    /// The region, and those that merged into it and are not yet reported as part of it.
-    pub fn all_predecessors(&self, region: RegionId) -> Vec<RegionId> {
-        let merged = self.successors.iter().filter(|(_, into)| **into == region).map(|(from, _)| *from);
-        merged.chain([region]).collect()
-    }
-
-    /// Notes that the region has absorbed its merged regions, so that all their contents are reported as its own.
-    pub fn note_absorbed(&mut self, into: RegionId) {
-        self.successors.retain(|_, region| *region != into);
     }
 
     /// The region, or the one that absorbed it, unless it is dead.
     pub fn live_successor(&self, region: RegionId) -> Option<RegionId> {
-        let region = self.successor(region);
-        let state = self.regionizer.state(region)?;
+        let region = self.regions.successor(region);
+        let state = self.regions.regionizer.state(region)?;
         (state != RegionState::Dead).then_some(region)
-    }
-
-    /// The region, or the one that absorbed it.
-    pub fn successor(&self, region: RegionId) -> RegionId {
-        self.successors.get(&region).copied().unwrap_or(region)
     }
 
     /// Columns that regions evicted and that are not stored yet.
@@ -423,7 +296,7 @@ impl Dimension {
 
     /// The columns in the world of a region, or in its inbox, sorted.
     pub fn columns_of(&self, region: RegionId) -> Vec<ColumnPos> {
-        let columns = self.regionizer.columns(region).filter(|column| self.columns.is_in_region(*column));
+        let columns = self.regions.regionizer.columns(region).filter(|column| self.columns.is_in_region(*column));
         let mut columns: Vec<_> = columns.collect();
         columns.sort_unstable();
         columns

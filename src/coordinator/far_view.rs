@@ -6,25 +6,22 @@
 //! their columns were chosen, as the listener's [`Budget`] allows. Both queues are bounded: columns chosen ahead, and messages
 //! that the main world has not taken.
 
-pub(super) mod news;
 mod read;
 mod sent;
 mod tracker;
-pub(super) mod view;
 
-pub use news::FarNews;
-pub use view::FarView;
-pub(crate) use view::Target;
+pub use crate::coordinator::messages::far_views::FarNews;
+pub use crate::coordinator::messages::far_views::FarView;
+pub(crate) use crate::coordinator::messages::far_views::Target;
 
-use super::LOCKSTEP_LATENCY;
-use super::dimension::{Dimension, Dimensions};
-use super::jobs::JobBook;
-use super::jobs::job::{JobId, JobProgress};
-use super::saving::save::Saves;
-use super::streaming::failed_columns::OUTAGE_PAUSE;
-use super::streaming::tickets::Ticket;
+use super::dimension::{Dimension, DimensionBook};
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
+use crate::coordinator::columns::failures::OUTAGE_PAUSE;
+use crate::coordinator::demand::tickets::Ticket;
+use crate::coordinator::messages::jobs::{JobId, JobProgress};
+use crate::coordinator::saves::Saves;
+use crate::coordinator::stream::deliver::LOCKSTEP_LATENCY;
 use crate::coordinator::surroundings::Surroundings;
 use crate::space::{ColumnArea, ColumnPos, DimensionId};
 use bevy::prelude::*;
@@ -70,12 +67,16 @@ struct Place {
     rests_until: Duration,
 }
 
+/// Summaries that were read, each with the job and the number of the order.
+#[derive(Resource, Default)]
+pub struct FarAnswers(pub Vec<(JobId, u64, Vec<(Choice, Answer)>)>);
+
 /// Notes columns whose summaries may have changed.
 pub fn note_edits<'a>(world: &mut Surroundings, listeners: impl Iterator<Item = &'a mut Listener>) {
     let mut places: Vec<&mut Place> = listeners.filter_map(|listener| listener.place.as_mut()).collect();
     for dimension in world.dimensions.open.values_mut() {
-        for column in mem::take(&mut dimension.edited) {
-            dimension.stored.edited(column);
+        for column in mem::take(&mut dimension.land.edited) {
+            dimension.land.stored.edited(column);
             let of_dimension = places.iter_mut().filter(|place| place.dimension == dimension.id);
             of_dimension.for_each(|place| place.tracker.edited(column));
         }
@@ -106,15 +107,15 @@ impl Listener {
     }
 
     /// Leaves the dimension.
-    pub fn leave(&mut self, dimensions: &mut Dimensions) {
+    pub fn leave(&mut self, dimensions: &mut DimensionBook) {
         if let Some(place) = self.place.take()
             && let Some(dimension) = dimensions.open.get_mut(&place.dimension)
         {
-            place.tracker.leave(&mut dimension.stored);
+            place.tracker.leave(&mut dimension.land.stored);
         }
     }
 
-    fn take_answers(&mut self, claim: u64, answers: Vec<(Choice, Answer)>) {
+    pub fn take_answers(&mut self, claim: u64, answers: Vec<(Choice, Answer)>) {
         // Without an order, the listener has left since.
         if let Some((_, answered)) = self.place.as_mut().and_then(|place| place.orders.get_mut(&claim)) {
             *answered = Some(answers);
@@ -145,13 +146,13 @@ impl Listener {
     }
 
     /// The dimension and the column of the listener; `None` while they are unknown.
-    fn center(&self, dimensions: &Dimensions) -> Option<(DimensionId, ColumnPos)> {
+    fn center(&self, dimensions: &DimensionBook) -> Option<(DimensionId, ColumnPos)> {
         let open = &dimensions.open;
         if let Some((id, column)) = self.at {
             return open.get(&id).filter(|dimension| !dimension.is_closing()).map(|_| (id, column));
         }
         let Target::Viewer(viewer) = self.view.target else { return None };
-        let center = |dimension: &Dimension| Some(dimension.viewers.get(&Ticket::Region(viewer))?.center);
+        let center = |dimension: &Dimension| Some(dimension.demand.viewers.get(&Ticket::Region(viewer))?.center);
         let mut places = open.iter().filter(|(_, dimension)| !dimension.is_closing());
         let found = places.find_map(|(id, dimension)| Some((*id, center(dimension)?)));
         // While the viewer is in no region, its last place is used.
@@ -176,7 +177,7 @@ impl Listener {
                 place.tracker.gone_again();
                 break;
             }
-            if let Some(Sent::Summary(..)) = place.tracker.forget(&mut dimension.stored, column) {
+            if let Some(Sent::Summary(..)) = place.tracker.forget(&mut dimension.land.stored, column) {
                 told.push(column);
             }
         }
@@ -198,7 +199,7 @@ impl Listener {
             }
             if is_outage || !place.tracker.keeps(column) {
                 if let Some(dimension) = world.dimensions.open.get_mut(&place.dimension) {
-                    place.tracker.drop_choice(&mut dimension.stored, column);
+                    place.tracker.drop_choice(&mut dimension.land.stored, column);
                 }
                 place.ready.pop_front();
                 continue;
@@ -229,7 +230,7 @@ impl Listener {
         }
         let mut free = self.columns_ahead().saturating_sub(place.tracker.awaited());
         while free > 0 {
-            let choices = place.tracker.choose(&mut dimension.stored, free.min(ORDER_COLUMNS));
+            let choices = place.tracker.choose(&mut dimension.land.stored, free.min(ORDER_COLUMNS));
             if choices.is_empty() {
                 return;
             }
@@ -245,10 +246,7 @@ impl Listener {
                 None,
                 move |store, _| read_summaries(store, id, &heights, columns),
                 move |world, answers| {
-                    let mut book = world.resource_mut::<JobBook>();
-                    if let (Some(listener), Ok(answers)) = (book.listener(job), answers) {
-                        listener.take_answers(claim, answers);
-                    }
+                    world.resource_mut::<FarAnswers>().0.extend(answers.map(|answers| (job, claim, answers)));
                 },
             );
         }
@@ -268,7 +266,7 @@ impl Place {
     fn new(dimension: &mut Dimension, center: ColumnPos, view: FarView) -> Self {
         Self {
             dimension: dimension.id,
-            tracker: Tracker::new(&mut dimension.stored, center, view),
+            tracker: Tracker::new(&mut dimension.land.stored, center, view),
             orders: BTreeMap::new(),
             ready: VecDeque::new(),
             rests_until: Duration::ZERO,

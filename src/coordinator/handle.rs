@@ -1,16 +1,42 @@
 //! The coordinator's thread, and the handle that keeps it running.
 
-use crate::coordinator::config::Settings;
-use crate::coordinator::exchange::{Event, Inbound, MainLink};
+use crate::coordinator::closing::shutdown;
+use crate::coordinator::messages::settings::Settings;
+use crate::coordinator::passes::dispatch;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::shutdown;
-use crate::coordinator::{CoordinatorMain, dispatch};
+use crate::coordinator::threads::exchange::{Event, Inbound, MainLink};
+use bevy::app::AppLabel;
+use bevy::ecs::schedule::ScheduleLabel;
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::io;
 use std::mem;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+/// The label of the coordinator's `SubApp`. The app has it from `TerranePlugin`'s `finish` to its `cleanup`, so that later
+/// plugins can add systems to it in their own `finish`.
+#[derive(AppLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoordinatorApp;
+
+/// The schedule of one pass of the coordinator.
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct CoordinatorMain;
+
+/// The parts of one pass of the coordinator in [`CoordinatorMain`], in this order.
+#[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CoordinatorSystems {
+    /// Takes finished ticks and requests, ends ticks in the regionizer, routes the outboxes of regions.
+    Collect,
+    /// Orders the nearest missing ground of viewers, then that of pre-generations; finds ground that is no longer needed.
+    Stream,
+    /// Hands loaded columns, letters and entities to the region that now owns the place.
+    Deliver,
+    /// Starts due regions, earliest deadline first, and saves.
+    Dispatch,
+    /// Publishes changes for the main world.
+    Publish,
+}
 
 /// Keeps the coordinator running. Dropping it saves everything and ends the coordinator.
 #[derive(Resource)]

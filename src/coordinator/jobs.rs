@@ -6,31 +6,33 @@
 //! turn, ends the finished ones, and reports the progress of the others to the main world and the store.
 
 mod entry;
-pub(super) mod job;
 mod sweep;
 
-use super::clocks::clock::Clock;
-use super::dimension::Dimensions;
-use super::exchange::{MainLink, Notifier};
+use super::dimension::DimensionBook;
 use super::far_view::{Listener, note_edits};
 use super::publish::Publisher;
-use super::saving::request::SaveRequest;
-use super::saving::save::Saves;
 use super::snapshots::remove_record;
-use crate::coordinator::far_view::view::FarView;
-use crate::coordinator::snapshots::error::JobError;
-use crate::coordinator::snapshots::order::{AfterCrash, CaptureSnapshot, RestoreSnapshot, SnapshotOrder};
+use crate::coordinator::clock::Clock;
+use crate::coordinator::far_view::FarAnswers;
+use crate::coordinator::messages::far_views::FarView;
+use crate::coordinator::messages::faults::WorkError;
+use crate::coordinator::messages::jobs::{JobId, JobOrder, JobStatus, Pregeneration};
+use crate::coordinator::messages::saving::SaveRequest;
+use crate::coordinator::messages::snapshots::JobError;
+use crate::coordinator::messages::snapshots::{AfterCrash, CaptureSnapshot, RestoreSnapshot, SnapshotOrder};
+use crate::coordinator::saves::Saves;
 use crate::coordinator::snapshots::records::{Record, RestoreRecords};
 use crate::coordinator::snapshots::transfer::Transfer;
+use crate::coordinator::snapshots::transfer::columns::ColumnAnswers;
 use crate::coordinator::snapshots::transfer::phase::Answers;
 use crate::coordinator::surroundings::Surroundings;
-use crate::coordinator::threads::work_error::WorkError;
+use crate::coordinator::threads::exchange::{MainLink, Notifier};
+use crate::simulation::ColumnAnswer;
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, StoredDimension, WorldStore};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use entry::{Entry, Work};
-use job::{JobId, JobOrder, JobStatus, Pregeneration};
 use std::collections::BTreeMap;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -205,9 +207,9 @@ impl JobBook {
     }
 
     /// Begins the pre-generations of open dimensions: stored ones continue, and new ones get their numbers.
-    fn begin_sweeps(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) {
+    fn begin_sweeps(&mut self, dimensions: &mut DimensionBook, saves: &mut Saves) {
         for (id, dimension) in dimensions.open.iter_mut().filter(|(_, open)| !open.is_closing()) {
-            for (number, stored) in mem::take(&mut dimension.stored_jobs) {
+            for (number, stored) in mem::take(&mut dimension.orders.stored_jobs) {
                 let last = self.numbers.entry(*id).or_default();
                 *last = number.max(*last);
                 match stored {
@@ -259,7 +261,7 @@ impl JobBook {
     pub fn end_jobs_of(
         &mut self,
         id: DimensionId,
-        dimensions: &mut Dimensions,
+        dimensions: &mut DimensionBook,
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) {
@@ -275,16 +277,20 @@ impl JobBook {
 
     /// Gives each job the results of its work. In lockstep their order is the same on every machine, regardless of which region
     /// was first.
-    fn take_answers(&mut self, world: &mut Surroundings, answers: &mut Answers) {
+    fn take_answers(
+        &mut self,
+        world: &mut Surroundings,
+        answers: &mut Answers,
+        mut of_columns: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
+    ) {
         let now = world.clock.now;
         for (id, take) in mem::take(&mut answers.elsewhere) {
             if let Some(transfer) = self.transfer(id) {
                 SyncCell::to_inner(take)(&mut transfer.task, &mut transfer.phase);
             }
         }
-        let mut answers = mem::take(&mut answers.columns);
-        answers.sort_by_key(|(id, column, ..)| (*id, *column));
-        for (id, column, answer, took) in answers {
+        of_columns.sort_by_key(|(id, column, ..)| (*id, *column));
+        for (id, column, answer, took) in of_columns {
             if let Some(transfer) = self.transfer(id) {
                 transfer.take(column, answer, took, now);
             }
@@ -371,18 +377,29 @@ fn room_for_jobs(world: &Surroundings) -> usize {
     orders.limit.settings.pregeneration.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
 }
 
-impl Dimensions {
+impl DimensionBook {
     /// The number of columns that the jobs of all dimensions have in flight.
     pub fn in_flight_for_jobs(&self) -> usize {
-        self.open.values().map(|dimension| dimension.for_jobs.len()).sum()
+        self.open.values().map(|dimension| dimension.orders.for_jobs.len()).sum()
     }
 }
 
 /// Processes the results of all jobs, orders more work, and publishes their progress.
-pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answers: ResMut<Answers>) {
+pub fn work_on_jobs(
+    mut world: Surroundings,
+    mut book: ResMut<JobBook>,
+    mut answers: ResMut<Answers>,
+    mut of_columns: ResMut<ColumnAnswers>,
+    mut far: ResMut<FarAnswers>,
+) {
     let (world, book) = (&mut world, &mut *book);
     book.begin_sweeps(&mut world.dimensions, &mut world.saves);
-    book.take_answers(world, &mut answers);
+    for (job, claim, answers) in far.0.drain(..) {
+        if let Some(listener) = book.listener(job) {
+            listener.take_answers(claim, answers);
+        }
+    }
+    book.take_answers(world, &mut answers, mem::take(&mut of_columns.0));
     book.done.append(&mut world.saves.unsaved_restores);
     book.give_turns(world);
     for entry in book.work(world) {
@@ -402,7 +419,7 @@ pub fn work_on_jobs(mut world: Surroundings, mut book: ResMut<JobBook>, mut answ
 }
 
 /// Saves the jobs, so that the next session continues them.
-pub fn keep_jobs(mut book: ResMut<JobBook>, mut dimensions: ResMut<Dimensions>, mut saves: ResMut<Saves>) {
+pub fn keep_jobs(mut book: ResMut<JobBook>, mut dimensions: ResMut<DimensionBook>, mut saves: ResMut<Saves>) {
     book.begin_sweeps(&mut dimensions, &mut saves);
     book.entries.values().for_each(|entry| entry.save(&mut dimensions, &mut saves));
 }

@@ -1,14 +1,14 @@
 //! Publishes changes for the main world.
 
-use super::dimension::Dimensions;
-use super::events::{BlockRefused, WorldEvent};
-use super::far_view::news::FarNews;
-use super::jobs::job::{JobId, JobStatus};
-use super::published::{ColumnUpdate, DecidedEdit, Published};
-use super::statistics::{Totals, WorldStatistics};
-use super::tally::Tally;
 use crate::chunk::{Chunk, Column};
-use crate::coordinator::arenas::arena::{Arena, ArenaStatus};
+use crate::coordinator::figures::tally::Tally;
+use crate::coordinator::figures::totals::Totals;
+use crate::coordinator::messages::arenas::{Arena, ArenaStatus};
+use crate::coordinator::messages::events::{BlockRefused, WorldEvent};
+use crate::coordinator::messages::far_views::FarNews;
+use crate::coordinator::messages::jobs::{JobId, JobStatus};
+use crate::coordinator::messages::published::{ColumnUpdate, DecidedEdit, Published};
+use crate::coordinator::messages::statistics::WorldStatistics;
 use crate::light::ColumnLight;
 use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
@@ -50,9 +50,8 @@ impl Publisher {
     }
 
     /// Publishes the clocks of the dimensions that have a time of day.
-    pub fn clocks(&mut self, dimensions: &Dimensions) {
-        let with_days = dimensions.open.iter().filter(|(_, dimension)| dimension.time.time_of_day.is_some());
-        self.news.clocks = with_days.map(|(id, dimension)| (*id, dimension.time.now)).collect();
+    pub fn clocks(&mut self, clocks: impl Iterator<Item = (DimensionId, Duration)>) {
+        self.news.clocks = clocks.collect();
     }
 
     pub fn letter(&mut self, letter: Letter) {

@@ -16,30 +16,9 @@
 //! is stored. If no heartbeat is confirmed in time, regions do not tick; if this server was ended, the app ends.
 
 mod leaving;
-mod plots;
-mod received;
+pub mod players;
 mod round;
-mod tend;
+pub mod tend;
 
-use crate::storage::servers::Plot;
-use bevy::prelude::*;
 pub use leaving::leave_plots;
-pub use plots::Plots;
-pub use received::Received;
-use std::sync::Arc;
-pub use tend::{DrainServer, Servers, drain_server, receive, send_astray, tend};
-
-/// A server of a shared world, as this one knows it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Reflect)]
-#[type_path = "bevy_terrane"]
-pub struct ServerStatistics {
-    /// The number of its incarnation.
-    pub incarnation: u64,
-    /// The address that it gave when it joined.
-    pub address: Vec<u8>,
-    /// `true` for this server.
-    pub is_this: bool,
-    /// The plots that it owns in the dimensions that are open here, each 32 x 32 columns.
-    #[reflect(ignore)]
-    pub plots: Arc<[Plot]>,
-}
+pub use tend::{Servers, drain_server, send_astray, tend};

@@ -10,24 +10,15 @@
 //! A restore is recorded on disk from before its first change until all of its changes are saved (see [`records`]). A restore
 //! that the end of the process interrupts is continued or undone when its dimension is opened again.
 
-pub(super) mod error;
 mod files;
-pub(super) mod order;
-pub(super) mod outcome;
-pub(super) mod records;
-pub(super) mod sightings;
-pub(super) mod transfer;
+pub mod records;
+pub mod transfer;
 
-use super::saving::save::Saves;
 use super::threads::Threads;
+use crate::coordinator::saves::Saves;
 use bevy::prelude::*;
 use std::path::PathBuf;
 
-pub use error::JobError;
-pub use order::{
-    AfterCrash, CaptureSnapshot, EntityRestore, RestoreSnapshot, SnapshotConfig, SnapshotSource, StoreSnapshot,
-};
-pub use outcome::{ColumnOutcome, ColumnResult, JobOutcome};
 pub(super) use records::{RestoreRecords, remove as remove_record};
 
 /// Removes the record of a restore whose changes are all saved.

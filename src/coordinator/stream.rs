@@ -1,15 +1,22 @@
 //! Finds and orders the nearest missing ground of viewers; finds ground that is no longer needed.
 
-use super::clocks::clock::Clock;
-use super::dimension::column_state::{ColumnState, Rest};
-use super::dimension::{Dimension, Dimensions};
+pub mod deliver;
+pub mod generation_requests;
+pub mod nearest;
+pub mod orders;
+pub mod rebuild;
+
+use super::dimension::{Dimension, DimensionBook};
 use super::publish::Publisher;
-use super::saving::save::Saves;
-use super::streaming::orders::Orders;
-use super::streaming::tickets::Ticket;
-use super::travel::letters::{Directory, Post};
-use super::{deadlines::Deadlines, dispatch::soon};
-use crate::coordinator::config::Settings;
+use crate::coordinator::clock::Clock;
+use crate::coordinator::columns::{ColumnState, Rest};
+use crate::coordinator::demand::tickets::Ticket;
+use crate::coordinator::mail::directory::Directory;
+use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::settings::Settings;
+use crate::coordinator::saves::Saves;
+use crate::coordinator::schedule::deadlines::Deadlines;
+use crate::coordinator::stream::orders::Orders;
 use crate::simulation::{Undeliverable, ViewerRadii};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::EntityRecord;
@@ -23,11 +30,11 @@ use std::time::Duration;
 pub fn renew(
     config: Res<Settings>,
     clock: Res<Clock>,
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     mut deadlines: ResMut<Deadlines>,
     mut orders: ResMut<Orders>,
     mut saves: ResMut<Saves>,
-    mut post: ResMut<Post>,
+    mut post: ResMut<MailQueue>,
 ) {
     orders.limit.note_tick(deadlines.take_slowest());
     let in_flight = orders.in_flight();
@@ -41,7 +48,7 @@ pub fn renew(
         dimension.retry_failed();
         dimension.reload(&mut saves, &mut post);
         dimension.revise_slabs();
-        for column in mem::take(&mut dimension.to_complete) {
+        for column in mem::take(&mut dimension.orders.to_complete) {
             orders.order(dimension, column.batch(), vec![column]);
         }
     }
@@ -51,18 +58,18 @@ impl Dimension {
     /// Columns that failed are missing again when their wait is over.
     fn retry_failed(&mut self) {
         self.forget_left_failures();
-        let (columns, rests) = self.columns.retry(self.real_now);
+        let (columns, rests) = self.columns.retry(self.time.real_now);
         columns.into_iter().for_each(|column| self.reopen(column));
-        self.to_complete.extend(rests);
+        self.orders.to_complete.extend(rests);
     }
 
     /// Reads columns again that a live region took over from a halted one.
-    fn reload(&mut self, saves: &mut Saves, post: &mut Post) {
+    fn reload(&mut self, saves: &mut Saves, post: &mut MailQueue) {
         self.settle_orphans(saves);
         let lost = self.columns.lost();
         if lost.is_empty() && !self.columns.is_reading_again() {
             // Entities that did not come back with the reloaded columns are gone.
-            for letter in mem::take(&mut self.recalled) {
+            for letter in mem::take(&mut self.mail.recalled) {
                 let gone = Undeliverable::DimensionNotOpen(self.id);
                 let reason = letter.entity().map_or(gone, Undeliverable::NoSuchEntity);
                 post.give_back(letter, reason);
@@ -70,13 +77,13 @@ impl Dimension {
         }
         for (column, _) in lost.into_iter().filter(|(_, until)| saves.is_stored(*until)) {
             self.columns.read_again(column);
-            self.to_complete.push(column);
+            self.orders.to_complete.push(column);
         }
     }
 
     /// Keeps a viewer whose region halted as a ticket if the store has it; removes it otherwise.
     fn settle_orphans(&mut self, saves: &Saves) {
-        let due: Vec<_> = self.orphans.extract_if(.., |(_, until)| saves.is_stored(*until)).collect();
+        let due: Vec<_> = self.mail.orphans.extract_if(.., |(_, until)| saves.is_stored(*until)).collect();
         if due.is_empty() {
             return;
         }
@@ -86,7 +93,7 @@ impl Dimension {
                 let id = self.id;
                 error!("{id}: the ground of viewers that halted stays held until the next save: {error}");
                 let until = saves.last_stored() + 1;
-                return self.orphans.extend(due.into_iter().map(|(viewer, _)| (viewer, until)));
+                return self.mail.orphans.extend(due.into_iter().map(|(viewer, _)| (viewer, until)));
             }
         };
         for (viewer, _) in due {
@@ -104,10 +111,10 @@ impl Dimension {
     /// load again, over and over.
     fn columns_with_letters(&mut self, deadlines: &Deadlines, soon: Duration) -> FxHashSet<ColumnPos> {
         let mut found = FxHashSet::default();
-        if self.unneeded.is_empty() || !self.may_be_idle() {
+        if self.demand.unneeded.is_empty() || !self.may_be_idle() {
             return found;
         }
-        for region in self.regionizer.regions() {
+        for region in self.regions.regionizer.regions() {
             if deadlines.slot(self, region).is_some_and(|slot| slot.is_idle(&self.time, soon)) {
                 let letters = self.inbox(region).letters.iter();
                 found.extend(letters.filter_map(|letter| Some(letter.column()?.1)));
@@ -121,28 +128,28 @@ impl Dimension {
 pub fn evict_unneeded(
     config: Res<Settings>,
     clock: Res<Clock>,
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     deadlines: Res<Deadlines>,
     mut saves: ResMut<Saves>,
     mut directory: ResMut<Directory>,
-    mut post: ResMut<Post>,
+    mut post: ResMut<MailQueue>,
     mut publisher: ResMut<Publisher>,
 ) {
-    let soon = soon(&config, &clock);
+    let soon = clock.soon(config.tick_mode.is_lockstep());
     for dimension in dimensions.open.values_mut() {
         let lettered = dimension.columns_with_letters(&deadlines, soon);
         let mut later = BTreeSet::new();
-        for column in mem::take(&mut dimension.unneeded) {
+        for column in mem::take(&mut dimension.demand.unneeded) {
             match dimension.columns.get(column) {
                 Some(ColumnState::Owned(_) | ColumnState::Halted { .. }) if dimension.has_halted(column) => {
-                    let Some(region) = dimension.regionizer.region_at(column) else { continue };
+                    let Some(region) = dimension.regions.regionizer.region_at(column) else { continue };
                     let (saves, directory) = (&mut saves, &mut directory);
                     if !dimension.release_halted(region, column, saves, directory, &mut post, &mut publisher) {
                         later.insert(column);
                     }
                 }
                 Some(ColumnState::Owned(Rest::None | Rest::Failed(_))) if !lettered.contains(&column) => {
-                    let Some(region) = dimension.regionizer.region_at(column) else { continue };
+                    let Some(region) = dimension.regions.regionizer.region_at(column) else { continue };
                     dimension.inbox(region).evict.push(column);
                     dimension.columns.leave(column);
                 }
@@ -159,7 +166,7 @@ pub fn evict_unneeded(
                 Some(ColumnState::ForStore(_) | ColumnState::Failed(_) | ColumnState::Leaving) | None => {}
             }
         }
-        dimension.unneeded.append(&mut later);
+        dimension.demand.unneeded.append(&mut later);
     }
 }
 
@@ -172,17 +179,17 @@ impl Dimension {
 
 /// Leaves entities that wait for unloaded ground to the store, once it has them.
 pub fn leave_to_store(
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     saves: Res<Saves>,
-    mut post: ResMut<Post>,
+    mut post: ResMut<MailQueue>,
     mut directory: ResMut<Directory>,
     mut publisher: ResMut<Publisher>,
 ) {
     for (id, dimension) in &mut dimensions.open {
-        let mut transit = mem::take(&mut dimension.transit);
+        let mut transit = mem::take(&mut dimension.mail.transit);
         let is_away = |(of, column): &(DimensionId, ColumnPos)| of == id && dimension.is_away(*column);
         let stored = transit.take_stored(saves.last_stored(), saves.stored_with(), is_away);
-        dimension.transit = transit;
+        dimension.mail.transit = transit;
         for traveller in stored {
             post.drop_traveller(traveller, Undeliverable::NoSuchEntity, &mut directory, &mut publisher);
         }

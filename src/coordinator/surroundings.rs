@@ -1,14 +1,15 @@
 //! The coordinator's data that the ends of tasks and jobs use.
 
-use super::clocks::clock::Clock;
-use super::config::Settings;
-use super::deadlines::Deadlines;
-use super::dimension::Dimensions;
+use super::dimension::DimensionBook;
 use super::publish::Publisher;
-use super::saving::save::Saves;
-use super::streaming::orders::Orders;
 use super::threads::Threads;
-use super::travel::letters::{Directory, Post};
+use crate::coordinator::clock::Clock;
+use crate::coordinator::mail::directory::Directory;
+use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::settings::Settings;
+use crate::coordinator::saves::Saves;
+use crate::coordinator::schedule::deadlines::Deadlines;
+use crate::coordinator::stream::orders::Orders;
 
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
@@ -19,11 +20,11 @@ pub struct Surroundings<'w> {
     pub config: Res<'w, Settings>,
     pub clock: Res<'w, Clock>,
     pub threads: ResMut<'w, Threads>,
-    pub dimensions: ResMut<'w, Dimensions>,
+    pub dimensions: ResMut<'w, DimensionBook>,
     pub deadlines: ResMut<'w, Deadlines>,
     pub directory: ResMut<'w, Directory>,
     pub saves: ResMut<'w, Saves>,
-    pub post: ResMut<'w, Post>,
+    pub post: ResMut<'w, MailQueue>,
     pub orders: ResMut<'w, Orders>,
     pub publisher: ResMut<'w, Publisher>,
 }

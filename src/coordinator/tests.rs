@@ -2,15 +2,20 @@
 
 mod bounds;
 
-use super::clocks::clock::LONG_WAIT;
-use super::dimension::{Dimension, Dimensions};
+use super::closing::opening::open_dimension;
+use super::collect::requests::move_viewers;
+use super::dimension::{Dimension, DimensionBook};
 use super::publish::Publisher;
-use super::{
-    ColumnUpdate, ControlRegion, CoordinatorMain, DimensionSpec, MainLink, Published, RegionOrder, SaveSettings,
-    TerranePlugin, TickMode, coordinator_app, requests,
-};
+use super::schedule::control::control_region;
+use super::{CoordinatorMain, coordinator_app};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
+use crate::coordinator::clock::LONG_WAIT;
+use crate::coordinator::messages::clocks::{ControlRegion, RegionOrder};
+use crate::coordinator::messages::dimensions::DimensionSpec;
+use crate::coordinator::messages::published::{ColumnUpdate, Published};
+use crate::coordinator::messages::settings::{SaveSettings, TerranePlugin, TickMode};
+use crate::coordinator::threads::exchange::MainLink;
 use crate::generation::Void;
 use crate::region::RegionPart;
 use crate::simulation::{Floor, MirrorUpdate, Position, RegionComponents, RegionTemplate, ViewerRadii};
@@ -64,7 +69,7 @@ impl Unwatched {
             time_of_day: None,
             generation: None,
         };
-        link.request(requests::open_dimension, spec);
+        link.request(open_dimension, spec);
         let mut unwatched = Self { app, link };
         unwatched.look_from(0);
         unwatched.pass(10);
@@ -77,16 +82,16 @@ impl Unwatched {
 
     fn look_from(&self, x: i64) {
         let (chunk, radii) = (ChunkPos::new(x, 0, 0), ViewerRadii::new(2, 0, 0));
-        self.link.request(requests::move_viewers, vec![(VIEWER, Some((DimensionId(0), chunk, radii)))]);
+        self.link.request(move_viewers, vec![(VIEWER, Some((DimensionId(0), chunk, radii)))]);
     }
 
     fn dimension(&self) -> &Dimension {
-        self.app.world().resource::<Dimensions>().open.values().next().unwrap()
+        self.app.world().resource::<DimensionBook>().open.values().next().unwrap()
     }
 
     fn order(&mut self, order: RegionOrder) {
-        let (dimension, region) = (self.dimension().id, self.dimension().regionizer.regions()[0]);
-        self.link.request(requests::control_region, ControlRegion { dimension, region, order });
+        let (dimension, region) = (self.dimension().id, self.dimension().regions.regionizer.regions()[0]);
+        self.link.request(control_region, ControlRegion { dimension, region, order });
         self.pass(2);
     }
 }
@@ -112,15 +117,16 @@ fn regions_are_looked_through_for_idle_ones_only_while_there_is_one() {
 #[test]
 fn orders_to_halt_and_to_restart_that_come_together_are_done_in_their_order() {
     let mut unwatched = Unwatched::new();
-    let (dimension, region) = (unwatched.dimension().id, unwatched.dimension().regionizer.regions()[0]);
+    let (dimension, region) = (unwatched.dimension().id, unwatched.dimension().regions.regionizer.regions()[0]);
     let order = |order| ControlRegion { dimension, region, order };
-    let is_halted = |unwatched: &Unwatched| unwatched.dimension().regionizer.data(region).unwrap().halted.is_some();
-    unwatched.link.request(requests::control_region, order(RegionOrder::Halt));
-    unwatched.link.request(requests::control_region, order(RegionOrder::Restart));
+    let is_halted =
+        |unwatched: &Unwatched| unwatched.dimension().regions.regionizer.data(region).unwrap().halted.is_some();
+    unwatched.link.request(control_region, order(RegionOrder::Halt));
+    unwatched.link.request(control_region, order(RegionOrder::Restart));
     unwatched.pass(2);
     assert!(!is_halted(&unwatched));
-    unwatched.link.request(requests::control_region, order(RegionOrder::Restart));
-    unwatched.link.request(requests::control_region, order(RegionOrder::Halt));
+    unwatched.link.request(control_region, order(RegionOrder::Restart));
+    unwatched.link.request(control_region, order(RegionOrder::Halt));
     unwatched.pass(2);
     assert!(is_halted(&unwatched));
 }
@@ -130,16 +136,20 @@ fn revived_columns_are_reloaded_even_in_a_part_that_split_off_at_once() {
     let mut unwatched = Unwatched::new();
     let (viewer, radii) = (Entity::from_raw_u32(3).unwrap(), ViewerRadii::new(2, 0, 0));
     let chunk = ChunkPos::new(1_000, 0, 0);
-    unwatched.link.request(requests::move_viewers, vec![(viewer, Some((DimensionId(0), chunk, radii)))]);
+    unwatched.link.request(move_viewers, vec![(viewer, Some((DimensionId(0), chunk, radii)))]);
     unwatched.pass(10);
-    let mut dimensions = unwatched.app.world_mut().resource_mut::<Dimensions>();
+    let mut dimensions = unwatched.app.world_mut().resource_mut::<DimensionBook>();
     let dimension = dimensions.open.values_mut().next().unwrap();
-    let regions = dimension.regionizer.regions();
+    let regions = dimension.regions.regionizer.regions();
     let [first, part] = regions[..] else { panic!("there are {} regions", regions.len()) };
     let columns: Vec<ColumnPos> = dimension.columns.iter().map(|(column, _)| column).collect();
     columns.iter().for_each(|column| dimension.columns.halt(*column, 1));
-    let sections = dimension.regionizer.sections(part).collect();
-    dimension.regionizer.data_mut(first).unwrap().parts.push(RegionPart { id: part, sections, section_shift: 2 });
+    let sections = dimension.regions.regionizer.sections(part).collect();
+    dimension.regions.regionizer.data_mut(first).unwrap().parts.push(RegionPart {
+        id: part,
+        sections,
+        section_shift: 2,
+    });
     dimension.revive(first, |_| true);
     let lost: Vec<_> = dimension.columns.lost().into_iter().map(|(column, _)| column).collect();
     assert_eq!(lost, columns.into_iter().collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>());

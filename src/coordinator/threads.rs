@@ -1,18 +1,18 @@
 //! The threads: one for the coordinator, some for regions, pools for generation and loading, one for the storage.
 
-pub(super) mod beside;
-pub(super) mod columns;
-pub(super) mod ready;
-pub(super) mod regions;
-pub(super) mod work_error;
-
-pub use work_error::WorkError;
+pub mod beside;
+pub mod columns;
+pub mod exchange;
+pub mod order_queue;
+pub mod panic;
+pub mod ready;
+pub mod regions;
 
 pub(super) use columns::ColumnThreads;
 pub(super) use regions::RegionThreads;
 
-use super::exchange::{Event, Notifier};
-use crate::coordinator::config::Settings;
+use crate::coordinator::messages::settings::Settings;
+use crate::coordinator::threads::exchange::{Event, Notifier};
 use crate::simulation::RegionTemplate;
 use crate::storage::{StorageThread, WorldStore};
 use crate::work::Stop;

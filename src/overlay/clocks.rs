@@ -1,9 +1,10 @@
 //! The clocks of the dimensions, with pause, step and speed.
 
 use super::format::time;
-use super::{View, generation};
-use crate::coordinator::{DimensionClock, DimensionStatistics, StepDimension};
+use super::generation;
+use crate::overlay::view::View;
 use crate::space::DimensionId;
+use crate::view::{DimensionClock, DimensionStatistics, StepDimension};
 use bevy::prelude::Commands;
 use bevy_egui::egui::{Button, DragValue, Grid, RichText, ScrollArea, Ui};
 

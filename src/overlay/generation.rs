@@ -1,8 +1,8 @@
 //! The progress, the failures and the cap of a dimension's generation.
 
-use super::View;
 use super::format::{count, done, pace};
-use crate::coordinator::{DimensionGeneration, DimensionStatistics, FailedColumn, RetryColumns};
+use crate::overlay::view::View;
+use crate::view::{DimensionGeneration, DimensionStatistics, FailedColumn, RetryColumns};
 use bevy::prelude::{Commands, Entity};
 use bevy_egui::egui::{DragValue, Label, RichText, Ui};
 

@@ -1,7 +1,7 @@
 //! The lists of jobs and of far views, one per row.
 
-use super::View;
 use super::format::{self, UNKNOWN, bytes, count, duration};
+use crate::overlay::view::View;
 use crate::space::{ColumnArea, ColumnPos};
 use crate::view::{ControlJob, FarColumnChanged, FarView, JobKind, JobOrder, JobProgress, JobState, Pregeneration};
 use bevy::prelude::*;

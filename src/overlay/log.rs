@@ -3,8 +3,8 @@
 use super::color::region_color;
 use super::format::{count, list, time};
 use super::state::Condition;
-use super::table::{clickable_table, swatch};
-use super::{Overlay, RegionKey, View};
+use crate::overlay::view::{Overlay, RegionKey, View};
+use crate::overlay::widgets::{clickable_table, swatch};
 use crate::region::RegionId;
 use crate::space::DimensionId;
 use crate::view::{

@@ -2,11 +2,12 @@
 
 use super::color::{buffer_color, region_color, server_color};
 use super::format::{count, milliseconds, rate};
-use super::table::swatch;
-use super::{RegionKey, View, state};
-use crate::coordinator::{RegionStatistics, WorldStatistics};
+use super::state;
+use crate::overlay::view::{RegionKey, View};
+use crate::overlay::widgets::swatch;
 use crate::space::{ColumnPos, DimensionId, SectionPos};
 use crate::storage::servers::PLOT_SIZE;
+use crate::view::{RegionStatistics, WorldStatistics};
 use bevy_egui::egui::{
     Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
 };
@@ -276,9 +277,9 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::ServerStatistics;
     use crate::region::RegionId;
     use crate::space::TilePos;
+    use crate::view::ServerStatistics;
     use bevy_egui::egui::pos2;
     use proptest::prelude::*;
 

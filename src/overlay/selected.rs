@@ -4,9 +4,11 @@ use super::clocks::ticks_per_second;
 use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, coupled, text};
-use super::table::{WINDOW_NAMES, swatch};
-use super::{RegionKey, View, summary};
-use crate::coordinator::{ControlRegion, RegionFault, RegionOrder, RegionStatistics, TickWindow};
+use super::summary;
+use super::table::WINDOW_NAMES;
+use crate::overlay::view::{RegionKey, View};
+use crate::overlay::widgets::swatch;
+use crate::view::{ControlRegion, RegionFault, RegionOrder, RegionStatistics, TickWindow};
 use bevy::prelude::Commands;
 use bevy_egui::egui::{Button, Context, Frame, Grid, Id, Label, RichText, Stroke, Ui, Window};
 use std::time::Duration;
@@ -65,10 +67,6 @@ fn contents(
     if !region.coupled.is_empty() {
         let with = coupled(&region.coupled, region.dimension, |dimension| view.name(dimension));
         ui.label(format!("ticks back to back with {with}"));
-    }
-    let others: Vec<_> = view.statistics.sharing_with(region).map(|other| other.region.index().to_string()).collect();
-    if !others.is_empty() {
-        ui.label(format!("shares a world with {}", others.join(", ")));
     }
     ui.separator();
     times(ui, &region.windows);

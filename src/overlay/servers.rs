@@ -2,8 +2,8 @@
 
 use super::color::server_color;
 use super::format::count;
-use super::table::swatch;
-use crate::coordinator::{DrainServer, ServerStatistics, WorldStatistics};
+use crate::overlay::widgets::swatch;
+use crate::view::{DrainServer, ServerStatistics, WorldStatistics};
 use bevy::prelude::*;
 use bevy_egui::egui::{Color32, Grid, RichText, Ui};
 

@@ -1,9 +1,9 @@
 //! The condition of a region, in a word.
 
 use super::format::list;
-use crate::coordinator::RegionStatistics;
 use crate::region::{RegionId, RegionState};
 use crate::space::DimensionId;
+use crate::view::RegionStatistics;
 use bevy_egui::egui::{Color32, Ui};
 
 /// The condition of a region, the most urgent first, which is also the sort order.

@@ -1,7 +1,7 @@
 //! Figures of the whole simulation.
 
 use super::format::{bytes, count, duration, rate};
-use crate::coordinator::{Backlog, WorldStatistics};
+use crate::view::{Backlog, WorldStatistics};
 use bevy_egui::egui::{Grid, RichText, Ui};
 
 /// Shows figures of the whole simulation, in three columns of names and values.
@@ -14,7 +14,7 @@ pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics) {
     };
     let entries = [
         ("columns", size(statistics.columns)),
-        ("regions", regions(statistics)),
+        ("regions", size(statistics.regions.len())),
         ("saves", count(statistics.saves)),
         ("remaining", size(statistics.remaining)),
         ("slowest TPS", rate(statistics.slowest_tps())),
@@ -33,14 +33,6 @@ pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics) {
         ("cold cubes", stored(2)),
     ];
     figures(ui, "summary", &entries, 3, 62.0);
-}
-
-/// The number of regions, and of their worlds if some share one.
-fn regions(statistics: &WorldStatistics) -> String {
-    match (statistics.regions.len(), statistics.worlds()) {
-        (regions, worlds) if regions == worlds => count(regions as u64),
-        (regions, worlds) => format!("{} in {} worlds", count(regions as u64), count(worlds as u64)),
-    }
 }
 
 /// Shows names and values, `in_row` of them per row, each at least `width` wide.
@@ -75,9 +67,6 @@ fn unsaved(statistics: &WorldStatistics) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::RegionStatistics;
-    use crate::region::RegionId;
-    use crate::space::DimensionId;
 
     #[test]
     fn the_summary_shows_the_disk_figures() {
@@ -86,16 +75,5 @@ mod tests {
         (statistics.bytes_written, statistics.backlog) = (Some(3_072), Backlog::TicksWait);
         assert_eq!(saved(&statistics), "2.0 KiB, written × 1.5");
         assert_eq!(unsaved(&statistics), "7: the disk is slow, no ticks");
-    }
-
-    #[test]
-    fn the_summary_shows_how_many_worlds_regions_share() {
-        let new = |region| RegionStatistics::new(DimensionId(0), RegionId::new(region));
-        let mut statistics = WorldStatistics { regions: vec![new(0), new(1), new(2)], ..WorldStatistics::default() };
-        assert_eq!(regions(&statistics), "3");
-        statistics.regions[2].world = RegionId::new(0);
-        assert_eq!(regions(&statistics), "3 in 2 worlds");
-        let others = |region: usize| statistics.sharing_with(&statistics.regions[region]).count();
-        assert_eq!([others(0), others(1), others(2)], [1, 0, 1]);
     }
 }

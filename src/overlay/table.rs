@@ -3,10 +3,11 @@
 use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, text};
-use super::{RegionKey, View};
-use crate::coordinator::{RegionStatistics, TimeWindow, WorldStatistics};
-use bevy_egui::egui::{Align, Color32, Layout, Response, RichText, Sense, TextStyle, Ui, Vec2};
-use egui_extras::{Column, TableBuilder, TableRow};
+use crate::overlay::view::{RegionKey, View};
+use crate::overlay::widgets::{clickable_table, swatch};
+use crate::view::{RegionStatistics, TimeWindow, WorldStatistics};
+use bevy_egui::egui::{Align, Layout, RichText, TextStyle, Ui};
+use egui_extras::{Column, TableRow};
 use std::cmp::Ordering;
 
 /// The column by which the table is sorted.
@@ -187,28 +188,12 @@ fn aligned(ui: &mut Ui, by: SortBy, contents: impl FnOnce(&mut Ui)) {
     }
 }
 
-/// A table that fills the rest of the window, with clickable rows.
-pub(super) fn clickable_table<'a>(ui: &'a mut Ui, id: &str) -> TableBuilder<'a> {
-    // A click on a text counts as a click on its row.
-    ui.style_mut().interaction.selectable_labels = false;
-    let table = TableBuilder::new(ui).id_salt(id).sense(Sense::click()).auto_shrink(false);
-    let table = table.min_scrolled_height(0.0).max_scroll_height(f32::INFINITY);
-    table.cell_layout(Layout::left_to_right(Align::Center))
-}
-
-/// A small square of a region's color.
-pub(super) fn swatch(ui: &mut Ui, color: Color32) -> Response {
-    let (rect, response) = ui.allocate_exact_size(Vec2::splat(10.0), Sense::hover());
-    ui.painter().rect_filled(rect, 2.0, color);
-    response
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::coordinator::TickWindow;
     use crate::region::RegionId;
     use crate::space::DimensionId;
+    use crate::view::TickWindow;
     use bevy::utils::default;
     use std::time::Duration;
 

@@ -122,9 +122,8 @@ impl fmt::Debug for Figures {
 /// A figure that rises and falls.
 type Gauge<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
-const WORLD_GAUGES: [Gauge<WorldStatistics>; 13] = [
+const WORLD_GAUGES: [Gauge<WorldStatistics>; 12] = [
     ("regions", "Regions", |world| Some(world.regions.len() as f64)),
-    ("region_worlds", "Worlds of regions, of which several may share one", |world| Some(world.worlds() as f64)),
     ("columns", "Columns in regions", |world| Some(world.columns as f64)),
     ("viewers", "Viewers", |world| Some(world.viewers.len() as f64)),
     ("in_flight_columns", "Columns that are being generated or loaded", |world| Some(world.in_flight as f64)),

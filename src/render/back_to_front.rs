@@ -24,9 +24,9 @@
 //! first. Bevy sorts entities by their depth in the view instead, which is wrong away from the middle of the view:
 //! [`order_chunks`] lets the chunks keep the places that Bevy has given them among other things, and orders them in these places.
 
-use super::ChunkMesh;
 use super::quad_memory::QuadMemory;
 use super::quads::{Quad, Rectangle};
+use crate::render::chunk_meshes::ChunkMesh;
 use bevy::camera::Projection;
 use bevy::core_pipeline::core_3d::{Transparent3d, TransparentSortingInfo3d};
 use bevy::prelude::*;

@@ -6,7 +6,8 @@ mod mesher;
 mod systems;
 mod tiles;
 
-use super::{ChunkMeshProgress, RenderOrigin, add_looks, has_renderer};
+use super::{add_looks, has_renderer};
+use crate::render::chunk_meshes::{ChunkMeshProgress, RenderOrigin};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use bevy::prelude::*;
 use bevy::transform::TransformSystems;

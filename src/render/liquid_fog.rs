@@ -1,7 +1,8 @@
 //! The fog of cameras that are inside of a liquid.
 
+use super::SeenDimension;
 use super::looks::{Form, LooksInUse, liquid_height};
-use super::{RenderOrigin, SeenDimension};
+use crate::render::chunk_meshes::RenderOrigin;
 use crate::simulation::Position;
 use crate::view::PublishedBlocks;
 use bevy::camera::ClearColorConfig;

@@ -1,6 +1,6 @@
 //! The motion of mirrors between two ticks of their regions.
 
-use super::RenderOrigin;
+use crate::render::chunk_meshes::RenderOrigin;
 use crate::simulation::Position;
 use crate::view::{Mirror, OwnBody};
 use bevy::prelude::*;

@@ -1,8 +1,8 @@
 //! Bevy's pointer events on blocks.
 
-use super::RenderOrigin;
 use super::systems::SeenDimension;
 use crate::block::{BlockId, BlockShape, BlockType};
+use crate::render::chunk_meshes::RenderOrigin;
 use crate::simulation::{BlockTypes, Position};
 use crate::space::Face;
 use crate::view::{DimensionOpen, PublishedBlocks};

@@ -1,8 +1,9 @@
 //! [`PlaceLight`]: the light of the place where an entity is.
 
+use super::SeenDimension;
 use super::quads::{CornerLight, corner_light};
-use super::{RenderOrigin, SeenDimension};
 use crate::light::Light;
+use crate::render::chunk_meshes::RenderOrigin;
 use crate::simulation::Position;
 use crate::space::{BlockPos, ColumnPos, DimensionId, Face};
 use crate::view::{ColumnChanged, FollowedBodies, PublishedBlocks, PublishedColumns};

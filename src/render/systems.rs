@@ -1,5 +1,6 @@
 //! The systems that queue, make and show meshes in each frame.
 
+use super::RenderMode;
 use super::back_to_front::Blended;
 use super::block_mesher::{ChunkPart, Meshing};
 use super::looks::LooksInUse;
@@ -9,7 +10,7 @@ use super::neighborhood::Neighborhood;
 use super::quad_memory::{QuadMemory, QuadRange};
 use super::quads::PASSES;
 use super::queue::{ColumnKey, MeshQueue};
-use super::{ChunkMesh, ChunkMeshProgress, RenderMode, RenderOrigin};
+use crate::render::chunk_meshes::{ChunkMesh, ChunkMeshProgress, RenderOrigin};
 use crate::simulation::{BlockTypes, Position, Viewer};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, chunk_heights};
 use crate::view::{

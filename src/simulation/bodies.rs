@@ -2,24 +2,23 @@
 
 pub(super) mod character;
 pub(super) mod floor;
+pub(super) mod movement;
 pub(super) mod prediction;
 pub(super) mod steering;
 pub(super) mod walk;
 
-use super::{Position, RegionBlocks, RegionInfo};
+use super::Position;
 use crate::body::{Body, BodyMover, BodyTable, Contact};
-use crate::space::ChunkPos;
 use bevy::prelude::*;
 use character::{CharacterController, Intent};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use steering::{SteeredBody, Steering};
 
 /// The box of an entity that stands on the ground. [`BodyPlugin`](crate::plugin::BodyPlugin) moves it in its region: it falls, slides,
 /// floats, steps up, and is stopped by the [shapes](crate::block::BlockShape::boxes) of solid blocks. Lengths are in blocks.
 ///
 /// The entity's [`Position`] is the middle of the box's floor. Its [`BodyVelocity`] and its body are saved, and travel with it. Where
-/// the ground is not loaded, the body is [held](Contact::is_held). A fall out of the world ends at the [`Floor`](floor::Floor) of the
+/// the ground is not loaded, the body is [held](Contact::is_held). A fall out of the world ends at the [`Floor`](super::Floor) of the
 /// dimension.
 ///
 /// ```
@@ -75,7 +74,7 @@ pub struct BodyVelocity(pub Vec3);
 #[reflect(Component, Default, Clone)]
 pub struct Grounded(pub Contact);
 
-/// The systems that move bodies: in [`RegionTick`](super::RegionTick) of a region, and in `Update` of the main world.
+/// The systems that move bodies: in [`RegionTick`](crate::simulation::RegionTick) of a region, and in `Update` of the main world.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct BodySystems;
 
@@ -126,47 +125,5 @@ impl BodyState {
         self.position.offset = Vec3::from_array(moved.offset.map(|along| (along as f32).min(1.0 - f32::EPSILON)));
         self.velocity.0 = Vec3::from_array(moved.velocity.map(|along| along as f32));
         self.grounded.0 = moved.contact;
-    }
-}
-
-type Character = (&'static CharacterController, &'static mut Intent, Option<&'static mut Steering>);
-
-/// Moves the bodies of a region.
-pub(crate) fn move_bodies(
-    time: Res<Time>,
-    info: Res<RegionInfo>,
-    blocks: RegionBlocks,
-    types: Res<BodyTypes>,
-    mut bodies: Query<(Entity, &mut Position, &BlockBody, &mut BodyVelocity, &mut Grounded, Option<Character>)>,
-    mut commands: Commands,
-) {
-    let (seconds, floor) = (time.delta_secs_f64(), info.floor);
-    let chunk = |pos: ChunkPos| blocks.loaded_chunk(pos);
-    let mut mover = BodyMover::new(&types, &chunk).with_floor(floor.height);
-    for (entity, mut position, body, mut velocity, mut grounded, character) in &mut bodies {
-        let mut state = BodyState { position: *position, velocity: *velocity, grounded: *grounded };
-        match character {
-            None => state.advance(body, None, &mut mover, seconds),
-            Some((controller, intent, None)) => {
-                state.advance(body, Some((controller, &intent)), &mut mover, seconds);
-            }
-            Some((controller, mut intent, Some(mut steering))) => {
-                for next in steering.take_due() {
-                    intent.set_if_neq(next);
-                    state.advance(body, Some((controller, &intent)), &mut mover, seconds);
-                }
-                let (body, character) = (*body, *controller);
-                let (number, step) = (steering.number(), seconds);
-                let known = SteeredBody { number, intent: *intent, state, body, character, step, floor: floor.height };
-                steering.set_state(known);
-            }
-        }
-        if floor.is_reached_at(&state.position) {
-            let is_new = !floor.is_reached_at(&position);
-            commands.queue(move |world: &mut World| floor::reach(world, entity, &floor, is_new));
-        }
-        position.set_if_neq(state.position);
-        velocity.set_if_neq(state.velocity);
-        grounded.set_if_neq(state.grounded);
     }
 }

@@ -8,8 +8,5 @@ pub(super) mod column_work;
 pub(super) mod damaged_ground;
 pub(super) mod extension;
 pub(super) mod light;
-pub(super) mod new_columns;
 pub(super) mod notices;
 pub(super) mod random_ticks;
-pub(super) mod unsaved;
-pub(super) mod work;

@@ -11,8 +11,8 @@ pub use growth::GrowthRule;
 pub(crate) use growth::add_growth;
 pub(crate) use liquids::add_liquids;
 
-use super::RegionTick;
 use crate::liquid::LiquidError;
+use crate::simulation::schedules::RegionTick;
 use bevy::prelude::*;
 
 /// The systems of ground that lives, in [`RegionTick`], in this order.

@@ -4,17 +4,17 @@ use super::columns::blocks::BlockAccessError;
 use super::columns::column_source::FetchedColumn;
 use super::columns::column_work::Answer;
 use super::columns::light::RegionLight;
-use super::letter::{Letter, Undeliverable};
-use super::travel::components::TakenComponent;
-use super::travel::entities::MoveCause;
-use super::travel::mapping::BoxedComponent;
-use super::travel::relationships::TakenRelationship;
-use super::travel::resources::TakenResource;
 use super::{Position, ViewerRadii};
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::light::ColumnLight;
 use crate::region::{RegionId, RegionPart};
+use crate::simulation::components::TakenComponent;
+use crate::simulation::components::mapping::BoxedComponent;
+use crate::simulation::components::relationships::TakenRelationship;
+use crate::simulation::components::resources::TakenResource;
+use crate::simulation::entities::MoveCause;
+use crate::simulation::letters::letter::{Letter, Undeliverable};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos};
 use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
 use bevy::prelude::{Entity, Message};
@@ -205,8 +205,6 @@ pub struct Outbox {
     pub gone: Vec<Uuid>,
     /// The contents of the region, for the statistics.
     pub numbers: RegionNumbers,
-    /// The contents of a world that several regions share, by section; empty if they are as before.
-    pub by_section: Vec<(SectionPos, RegionNumbers)>,
     /// Columns that systems loaded or generated during the tick, as they were at that moment.
     pub fetched: Vec<FetchedColumn>,
     /// Letters from systems of the region, in order.
@@ -258,7 +256,6 @@ impl Outbox {
             appeared,
             gone,
             numbers: _,
-            by_section,
             fetched,
             letters,
             undelivered,
@@ -280,7 +277,6 @@ impl Outbox {
             && refused.is_empty()
             && appeared.is_empty()
             && gone.is_empty()
-            && by_section.is_empty()
             && fetched.is_empty()
             && letters.is_empty()
             && undelivered.is_empty()

@@ -1,10 +1,12 @@
 //! Paths of entities over the ground of their region.
 
 use super::columns::blocks::RegionColumns;
-use super::travel::entities::StableId;
-use super::{BlockTypes, GroundSystems, Position, RegionInfo, RegionTick};
+use super::{GroundSystems, Position, RegionInfo};
 use crate::path::{PATH_REACH, Path, PathSearch, WalkTable, WalkableGround, Walker, Waypoint};
 use crate::region::RegionId;
+use crate::simulation::block_types::BlockTypes;
+use crate::simulation::entities::StableId;
+use crate::simulation::schedules::RegionTick;
 use crate::space::{BlockBox, BlockPos, ChunkPos};
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::schedule::ScheduleLabel;

@@ -1,7 +1,7 @@
 //! Players: entities that appear at log-in, wherever they last were, and disappear at log-out.
 
 use super::position::{Position, Viewer};
-use super::travel::entities::{EntityIndex, StableId};
+use crate::simulation::entities::{EntityIndex, StableId};
 use crate::storage::{EntityRecord, player_component};
 use bevy::ecs::lifecycle::HookContext;
 use bevy::ecs::world::DeferredWorld;

@@ -1,6 +1,6 @@
 //! The positions of entities, and the viewing distances of viewers.
 
-use super::StableId;
+use crate::simulation::entities::StableId;
 use crate::space::{BlockPos, BlockRay, ColumnPos, DimensionId};
 use crate::storage::ViewerRecord;
 use bevy::prelude::*;

@@ -1,7 +1,6 @@
 //! The order in which a tick runs the game's schedules.
 
-use super::RegionTick;
-use super::task_progress::TaskProgress;
+use crate::simulation::task_progress::TaskProgress;
 use bevy::app::MainScheduleOrder;
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::message::MessageRegistry;
@@ -9,6 +8,10 @@ use bevy::ecs::schedule::{InternedScheduleLabel, MultiThreadedExecutor, Schedule
 use bevy::prelude::*;
 use std::mem;
 use std::ops::Range;
+
+/// The game's schedule in a region world. It runs once a tick, between `FixedUpdate` and `Update`.
+#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RegionTick;
 
 /// How a tick runs the game's schedules. Kept outside the world: looking up a resource costs as much as a small system.
 pub struct TickSchedules {

@@ -1,88 +1,29 @@
 //! How region worlds are built: the game's plugins, its registrations, and this crate's systems around them.
 
-use super::SharedMessages;
 use super::bodies::floor::RegionFollowers;
 use super::columns::blocks::RegionColumns;
 use super::ground::GroundFault;
 use super::info::RegionInfo;
-use super::post::{Post, register_message};
 use super::schedules::{OwnMessages, set_executors, tick_order};
 use super::template_error::RegionTemplateError;
-use super::travel::components::RegionComponents;
 use super::world::{RegionContents, RegionWorld};
-use super::{
-    BlockChanged, BlockTick, ColumnReady, ColumnRestored, EntityIndex, GroundSettings, NewColumn, RandomTick,
-    RegionRandom, RuleLoop, SplitMix64,
-};
-use crate::block::{BlockId, BlockRegistry, BlockSet};
+use super::{BlockChanged, BlockTick, ColumnRestored, GroundSettings, RandomTick, RegionRandom, RuleLoop, SplitMix64};
+use crate::block::BlockRegistry;
+use crate::simulation::block_types::BlockTypes;
+use crate::simulation::components::RegionComponents;
+use crate::simulation::entities::EntityIndex;
+use crate::simulation::letters::post::ColumnReady;
+use crate::simulation::letters::post::{Post, register_message};
+use crate::simulation::letters::shared_messages::SharedMessages;
+use crate::simulation::schedules::RegionTick;
+use crate::simulation::work::new_columns::NewColumn;
 use bevy::ecs::error::FallbackErrorHandler;
 use bevy::ecs::message::MessageRegistry;
-use bevy::ecs::schedule::ScheduleLabel;
 use bevy::prelude::*;
 use bevy::time::TimePlugin;
-use std::collections::BTreeSet;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The game's schedule in a region world. It runs once a tick, between `FixedUpdate` and `Update`.
-#[derive(ScheduleLabel, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RegionTick;
-
-/// The block registry as a resource, in the main world and in regions.
-#[derive(Resource, Clone, Deref, Reflect)]
-#[type_path = "bevy_terrane"]
-#[reflect(opaque)]
-#[reflect(Resource, Clone)]
-pub struct BlockTypes(pub Arc<BlockRegistry>);
-
-impl BlockTypes {
-    /// The id of the type with this name, as [`BlockRegistry::id`] returns it. In debug builds an unknown name is logged once,
-    /// with the closest known name.
-    pub fn id(&self, name: &str) -> Option<BlockId> {
-        let found = self.0.id(name);
-        if cfg!(debug_assertions) && found.is_none() {
-            self.tell_unknown(name);
-        }
-        found
-    }
-
-    /// The state with these properties, as [`BlockRegistry::state`] returns it. In debug builds an unknown state is logged like
-    /// an unknown name.
-    pub fn state(&self, base: &str, properties: &[(&str, &str)]) -> Option<BlockId> {
-        let found = self.0.state(base, properties);
-        if cfg!(debug_assertions) && found.is_none() {
-            let properties: Vec<_> = properties.iter().map(|(name, value)| format!("{name}={value}")).collect();
-            self.tell_unknown(&format!("{base}[{}]", properties.join(",")));
-        }
-        found
-    }
-
-    /// The blocks with the tag, as [`BlockRegistry::tag`] returns them. In debug builds an unknown tag is logged once.
-    pub fn tag(&self, tag: &str) -> Option<&BlockSet> {
-        let found = self.0.tag(tag);
-        if cfg!(debug_assertions) && found.is_none() && is_news(tag) {
-            warn!("no block type has the tag {tag:?}");
-        }
-        found
-    }
-
-    fn tell_unknown(&self, name: &str) {
-        if is_news(name) {
-            let nearest = self.nearest_name(name).map(|nearest| format!("; is {nearest:?} meant?"));
-            warn!("there is no block type {name:?}{}", nearest.unwrap_or_default());
-        }
-    }
-}
-
-/// Returns `true` if the unknown name was not logged yet.
-fn is_news(name: &str) -> bool {
-    // The number of unknown names that are logged. The limit matters for games that look up generated names.
-    const MOST: usize = 32;
-    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
-    told.len() < MOST && told.insert(name.to_owned())
-}
 
 type RegionPlugins = Arc<dyn Fn(&mut SubApp) + Send + Sync>;
 

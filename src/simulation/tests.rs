@@ -8,15 +8,16 @@ mod new_columns;
 mod salvage;
 mod saving;
 
-use super::{
-    Assignment, ColumnSource, Inbox, LoadedColumn, MoveCause, Outbox, Position, RegionComponents, RegionTemplate,
-    RegionWorld, StableId, Task, Traveller,
-};
+use super::{ColumnSource, Inbox, Outbox, Position, RegionTemplate, RegionWorld, Traveller};
 use crate::block::BlockRegistry;
 use crate::chunk::Column;
 use crate::generation::Void;
 use crate::region::{RegionId, RegionPart};
+use crate::simulation::components::RegionComponents;
+use crate::simulation::entities::{MoveCause, StableId};
+use crate::simulation::tick::assignment::{Assignment, Task};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
+use crate::storage::LoadedColumn;
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::error::{ErrorHandler, FallbackErrorHandler};
 use bevy::ecs::query::Allow;
@@ -85,7 +86,6 @@ impl Regions {
     fn assignment(&mut self, region: u64, inbox: impl Into<Option<Inbox>>, task: Task) -> Assignment {
         self.assignments += 1;
         Assignment {
-            is_shared: false,
             dimension: DIMENSION,
             region: RegionId::new(region),
             ground: Some(self.ground.clone()),

@@ -6,17 +6,17 @@ use super::columns::column_source::ColumnSource;
 use super::columns::column_work::OrderedWork;
 use super::inbox_outbox::{BlockEdit, Inbox, Outbox};
 use super::info::RegionInfo;
-use super::letter::Letter;
 use super::player::{LoggedOut, Player};
 use super::position::{Position, Viewer, ViewerRadii};
-use super::post::Post;
 use super::random::RegionRandom;
 use super::schedules::TickSchedules;
-use super::travel::components::RegionComponents;
-use super::travel::entities::{EntityIndex, StableId};
-use super::travel::unregistered::SeenArchetypes;
 use crate::chunk::Column;
 use crate::region::RegionId;
+use crate::simulation::components::RegionComponents;
+use crate::simulation::components::unregistered::SeenArchetypes;
+use crate::simulation::entities::{EntityIndex, StableId};
+use crate::simulation::letters::letter::Letter;
+use crate::simulation::letters::post::Post;
 use crate::space::{ColumnPos, SectionPos};
 use crate::storage::servers::CrossingId;
 use bevy::ecs::change_detection::Tick;
@@ -93,8 +93,6 @@ pub(super) struct RegionContents {
     pub edits: Vec<BlockEdit>,
     /// Columns to capture or restore at the end of this tick.
     pub column_work: Vec<OrderedWork>,
-    /// `true` if several regions share this world.
-    pub is_shared: bool,
     /// `true` once the outbox of this task is complete.
     pub is_handed_out: bool,
     /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.
@@ -217,7 +215,7 @@ impl RegionWorld {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulation::{Address, LetterSender};
+    use crate::simulation::letters::letter::{Address, LetterSender};
     use crate::space::{BlockPos, DimensionId};
 
     #[test]

@@ -1,6 +1,6 @@
 //! Arenas in the main world: an entity for each.
 
-use crate::coordinator::{Arena, ArenaStatus};
+use crate::coordinator::messages::{Arena, ArenaStatus};
 use bevy::prelude::*;
 
 /// Applies the status of an arena; without a status the arena is gone.

@@ -13,7 +13,7 @@ pub(super) use client::{apply_results, end_clients, follow_clients, start_client
 pub(super) use edits::judge_edits;
 pub(super) use peer::{apply_answers, ask, send};
 
-use crate::coordinator::AskChunks;
+use crate::coordinator::messages::AskChunks;
 use bevy::prelude::*;
 
 pub(super) fn build(app: &mut App) {

@@ -1,7 +1,9 @@
 //! Dimensions and their components in the main world.
 
 use super::expected_plugin::expect_plugin;
-use crate::coordinator::{DimensionClock, DimensionGeneration, DimensionSpec, MainLink, requests};
+use crate::coordinator::MainLink;
+use crate::coordinator::closing::opening::open_dimension;
+use crate::coordinator::messages::{DimensionClock, DimensionGeneration, DimensionSpec};
 use crate::generation::Generator;
 use crate::simulation::{Floor, TimeOfDay};
 use crate::space::DimensionId;
@@ -260,7 +262,7 @@ pub(super) fn open(
         // The end of the old dimension is reported on the entity, which may also be the new one's.
         match going.contains(&entity) || going_names.contains(name) {
             true => closing.reopening.push(spec),
-            false => link.request(requests::open_dimension, spec),
+            false => link.request(open_dimension, spec),
         }
     }
 }

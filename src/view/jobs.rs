@@ -1,8 +1,9 @@
 //! Jobs in the main world: an entity, orders and results for each.
 
 use super::dimension::{Despawned, is_spawned};
-use crate::coordinator::{
-    DimensionClosed, FarView, Job, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobStatus, Jobs, Pregeneration,
+use crate::coordinator::jobs::Jobs;
+use crate::coordinator::messages::{
+    DimensionClosed, FarView, Job, JobId, JobKind, JobOrder, JobOutcome, JobProgress, JobStatus, Pregeneration,
 };
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;

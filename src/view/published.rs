@@ -3,8 +3,8 @@
 use super::light::{PublishedLight, outdate};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Column, Predictions, RayHit, cast_ray};
-use crate::coordinator::SetBlock;
 use crate::light::{ColumnLight, Light, LightTable};
+use crate::simulation::SetBlock;
 use crate::simulation::{BlockTypes, Position};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::ecs::system::SystemParam;

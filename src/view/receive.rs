@@ -3,19 +3,24 @@
 use super::far_view;
 use super::light::outdate;
 use super::{
-    ColumnChange, ColumnChanged, Components, Dimension, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas,
-    jobs,
+    ColumnChange, ColumnChanged, Dimension, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas, jobs,
 };
-use crate::coordinator::{ColumnUpdate, DecidedEdit, MainLink, Published, WorldEvent};
-use crate::simulation::{BlockTypes, MirrorUpdate, StableId, TimeOfDay};
+use crate::coordinator::MainLink;
+use crate::coordinator::messages::{ColumnUpdate, DecidedEdit, Published, WorldEvent};
+use crate::simulation::{BlockTypes, MirrorUpdate, RegionComponents, StableId, TimeOfDay};
 use crate::space::{ColumnPos, DimensionId};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
+use std::sync::Arc;
 
 /// The maximum number of columns and chunks that are applied in one frame; the rest waits for the next.
 const MAX_A_FRAME: usize = 1_024;
+
+/// The functions of the mirrored components.
+#[derive(Resource, Clone)]
+pub(crate) struct Components(pub Arc<RegionComponents>);
 
 /// The edits that were decided in this frame. The published columns include the decisions.
 #[derive(Resource, Default)]

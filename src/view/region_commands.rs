@@ -1,6 +1,7 @@
 //! Messages, closures and entities from the main world to regions.
 
-use crate::coordinator::{MainLink, requests};
+use crate::coordinator::MainLink;
+use crate::coordinator::passes::letters::post_letters;
 use crate::simulation::{Address, Letter, LetterSender, Position, RegionMessage, Undeliverable, schedule};
 use crate::space::{BlockPos, DimensionId};
 use bevy::prelude::*;
@@ -141,6 +142,6 @@ pub(super) fn build(app: &mut App) {
 
 pub(super) fn send_letters(link: Res<MainLink>, mut outgoing: ResMut<Outgoing>) {
     if !outgoing.0.is_empty() {
-        link.request(requests::post_letters, mem::take(&mut outgoing.0));
+        link.request(post_letters, mem::take(&mut outgoing.0));
     }
 }

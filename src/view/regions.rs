@@ -1,7 +1,7 @@
 //! The main world's view of regions.
 
 use super::WorldStatistics;
-use crate::coordinator::RegionStatistics;
+use crate::coordinator::messages::RegionStatistics;
 use crate::region::RegionId;
 use crate::space::{BlockPos, DimensionId};
 use bevy::ecs::system::SystemParam;

@@ -5,10 +5,22 @@ use super::{
     ChunkSyncClient, ColumnChange, ColumnChanged, Coupling, Dimension, DimensionClock, DimensionGeneration,
     DimensionOpen, Pacing, PublishedColumns, RetryColumns,
 };
-use crate::coordinator::{
-    AskOpacity, BackupWorld, BlockEdit, ControlRegion, DrainServer, LogIn, LogOut, MainLink, SaveWorld, ServerEnded,
-    SetBlock, StepDimension, requests,
+use crate::coordinator::MainLink;
+use crate::coordinator::answers::opacity::ask_opacity;
+use crate::coordinator::closing::backup::{back_up_world, save_world};
+use crate::coordinator::closing::close::close_dimension;
+use crate::coordinator::closing::opening::open_dimension;
+use crate::coordinator::collect::requests::edit_blocks;
+use crate::coordinator::messages::{
+    AskOpacity, BackupWorld, ControlRegion, DrainServer, LogIn, LogOut, SaveWorld, ServerEnded, StepDimension,
 };
+use crate::coordinator::schedule::control::{control_region, set_clock, set_time_of_day, step_dimension};
+use crate::coordinator::schedule::coupling::couple;
+use crate::coordinator::servers::drain_server;
+use crate::coordinator::servers::players::{log_in, log_out};
+use crate::coordinator::stream::generation_requests::{retry_columns, set_generation, set_pacing};
+use crate::simulation::BlockEdit;
+use crate::simulation::SetBlock;
 use crate::simulation::{BlockTypes, TimeOfDay};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
@@ -90,7 +102,7 @@ pub(super) fn predict_edits(
 
 pub(super) fn send_edits(link: Res<MainLink>, mut queue: ResMut<EditQueue>) {
     if !queue.edits.is_empty() {
-        link.request(requests::edit_blocks, mem::take(&mut queue.edits));
+        link.request(edit_blocks, mem::take(&mut queue.edits));
     }
 }
 
@@ -99,12 +111,12 @@ pub(super) fn send_players(
     mut log_outs: MessageReader<LogOut>,
     mut log_ins: MessageReader<LogIn>,
 ) {
-    log_outs.read().for_each(|player| link.request(requests::log_out, player.clone()));
-    log_ins.read().for_each(|player| link.request(requests::log_in, player.clone()));
+    log_outs.read().for_each(|player| link.request(log_out, player.clone()));
+    log_ins.read().for_each(|player| link.request(log_in, player.clone()));
 }
 
 pub(super) fn send_drains(link: Res<MainLink>, mut drains: MessageReader<DrainServer>) {
-    drains.read().for_each(|drain| link.request(requests::drain_server, *drain));
+    drains.read().for_each(|drain| link.request(drain_server, *drain));
 }
 
 /// Ends the app of a server that was ended by another one.
@@ -119,8 +131,8 @@ pub(super) fn send_saves(
     mut saves: MessageReader<SaveWorld>,
     mut backups: MessageReader<BackupWorld>,
 ) {
-    saves.read().for_each(|save| link.request(requests::save_world, *save));
-    backups.read().for_each(|backup| link.request(requests::back_up_world, backup.clone()));
+    saves.read().for_each(|save| link.request(save_world, *save));
+    backups.read().for_each(|backup| link.request(back_up_world, backup.clone()));
 }
 
 pub(super) fn send_orders(
@@ -135,16 +147,16 @@ pub(super) fn send_orders(
     mut orders: MessageReader<ControlRegion>,
 ) {
     for (dimension, clock) in &clocks {
-        dimension.id().into_iter().for_each(|id| link.request(requests::set_clock, (id, *clock)));
+        dimension.id().into_iter().for_each(|id| link.request(set_clock, (id, *clock)));
     }
     let gone = timeless.read().filter_map(|entity| dimensions.get(entity).ok()).map(|dimension| (dimension, None));
     for (dimension, time) in gone.chain(times.iter().map(|(dimension, time)| (dimension, Some(*time)))) {
-        dimension.id().into_iter().for_each(|id| link.request(requests::set_time_of_day, (id, time)));
+        dimension.id().into_iter().for_each(|id| link.request(set_time_of_day, (id, time)));
     }
-    uncoupled.read().for_each(|coupling| link.request(requests::couple, (coupling, None)));
-    couplings.iter().for_each(|(entity, coupling)| link.request(requests::couple, (entity, Some(*coupling))));
-    steps.read().for_each(|step| link.request(requests::step_dimension, *step));
-    orders.read().for_each(|order| link.request(requests::control_region, *order));
+    uncoupled.read().for_each(|coupling| link.request(couple, (coupling, None)));
+    couplings.iter().for_each(|(entity, coupling)| link.request(couple, (entity, Some(*coupling))));
+    steps.read().for_each(|step| link.request(step_dimension, *step));
+    orders.read().for_each(|order| link.request(control_region, *order));
 }
 
 type ChangedGeneration = Or<(Changed<DimensionGeneration>, Added<DimensionOpen>)>;
@@ -156,18 +168,18 @@ pub(super) fn send_generation(
     mut retries: MessageReader<RetryColumns>,
 ) {
     for (dimension, generation) in &dimensions {
-        dimension.id().into_iter().for_each(|id| link.request(requests::set_generation, (id, *generation)));
+        dimension.id().into_iter().for_each(|id| link.request(set_generation, (id, *generation)));
     }
     if let Some(pacing) = pacing.filter(|pacing| pacing.is_changed()) {
-        link.request(requests::set_pacing, *pacing);
+        link.request(set_pacing, *pacing);
     }
-    retries.read().for_each(|retry| link.request(requests::retry_columns, *retry));
+    retries.read().for_each(|retry| link.request(retry_columns, *retry));
 }
 
 pub(super) fn send_closings(link: Res<MainLink>, mut closing: ResMut<Closing>) {
     let Closing { entities, reopening } = mem::take(&mut *closing);
-    entities.into_iter().for_each(|closing| link.request(requests::close_dimension, closing));
-    reopening.into_iter().for_each(|spec| link.request(requests::open_dimension, spec));
+    entities.into_iter().for_each(|closing| link.request(close_dimension, closing));
+    reopening.into_iter().for_each(|spec| link.request(open_dimension, spec));
 }
 
 /// Sends the questions together with the published chunks, since the store may not have those yet.
@@ -178,6 +190,6 @@ pub(super) fn send_questions(
 ) {
     for ask in asks.read() {
         let columns = ask.batch.columns().filter_map(|column| published.confirmed(ask.dimension, column));
-        link.request(requests::ask_opacity, (*ask, columns.cloned().collect()));
+        link.request(ask_opacity, (*ask, columns.cloned().collect()));
     }
 }

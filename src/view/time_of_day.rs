@@ -1,7 +1,7 @@
 //! The time of day in the main world.
 
 use super::{Dimension, DimensionOpen, PublishedColumns};
-use crate::coordinator::Published;
+use crate::coordinator::messages::Published;
 use crate::simulation::{ClockedTimeOfDay, TimeOfDay};
 use crate::space::DimensionId;
 use bevy::prelude::*;

@@ -2,7 +2,8 @@
 
 use super::followed_body::FollowedBodies;
 use super::{Dimension, DimensionOpen, Job, Mirror, WorldStatistics};
-use crate::coordinator::{MainLink, requests};
+use crate::coordinator::MainLink;
+use crate::coordinator::collect::requests::move_viewers;
 use crate::simulation::{Position, Viewer, ViewerRadii};
 use crate::space::{ChunkPos, DimensionId};
 use bevy::ecs::query::QueryData;
@@ -120,6 +121,6 @@ pub(super) fn send_viewers(
         }
     }
     if !moves.is_empty() {
-        link.request(requests::move_viewers, moves);
+        link.request(move_viewers, moves);
     }
 }

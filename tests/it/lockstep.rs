@@ -1,5 +1,7 @@
 //! In lockstep a run can be repeated exactly.
 
+mod recorded;
+
 use crate::support::*;
 use bevy_terrane::chunk::format::encode;
 use bevy_terrane::prelude::*;

@@ -1,6 +1,5 @@
 //! Integration tests through the public API: one binary, with one module per behavior.
 
-mod architecture;
 mod arenas;
 mod asking;
 mod autosave;
@@ -73,7 +72,6 @@ mod saving;
 mod schematics;
 mod servers;
 mod servers_under_faults;
-mod sharing;
 mod snapshots;
 mod stored_folder;
 mod stored_names;

@@ -17,7 +17,7 @@ Tasks of bevy_terrane:
                                    lints             cargo clippy, warnings denied, also with few features
                                    documentation     cargo doc, warnings denied
                                    tests             unit, integration and doc tests, among them the
-                                                     architecture check, tests/it/architecture.rs;
+                                                     architecture check, xtask/src/architecture.rs;
                                                      those of files of other programs where there are such
                                    the template      a game made from it compiles no dependency anew, and runs
                                    packages          cargo package, without compiling them again
@@ -26,9 +26,8 @@ Tasks of bevy_terrane:
                                  tests of the packages that have changed since the last commit.
   cargo xtask doc                Build the documentation, with the pictures and pages to which it links.
   cargo xtask pictures [NAMES]   Make the pictures of README and guide again, in docs/images.
-  cargo xtask promises           Write docs/promises.md from the doc comments of the tests.
-  cargo xtask textures           Draw the textures of the blocks into src/render/textures and assets/textures.
-                                 `--check` writes nothing, and names each file that differs.
+  cargo xtask promises           Write all promises with their tests to promises.md in the target folder.
+  cargo xtask count              Count lines, files and types of the libraries, and circles of imports.
 
 The first two install what the build needs and the machine lacks (Debian and Ubuntu: with apt-get),
 `test` and `demo --postgres` also PostgreSQL.
@@ -56,13 +55,10 @@ pub enum Task {
     Check,
     /// Make the pictures with these names, or all.
     Pictures(Vec<OsString>),
-    /// Write `docs/promises.md`.
+    /// Write the page of promises.
     Promises,
-    /// Draw the textures, or only check the files.
-    Textures {
-        /// Write nothing.
-        check: bool,
-    },
+    /// Count the code.
+    Count,
 }
 
 /// Reads the arguments that follow `cargo xtask`; the error is a sentence for the user.
@@ -81,22 +77,19 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Task, Stri
         }
         Some("pictures") if !rest.iter().any(|name| name == "--help" || name == "-h") => Ok(Task::Pictures(rest)),
         Some("pictures") => Ok(Task::Help),
-        Some("textures") => match rest.first().and_then(|first| first.to_str()) {
-            None if rest.is_empty() => Ok(Task::Textures { check: false }),
-            Some("--check") if rest.len() == 1 => Ok(Task::Textures { check: true }),
-            Some("--help" | "-h") => Ok(Task::Help),
-            _ => Err(format!("`textures` takes no arguments but `--check`, and got {rest:?}.")),
-        },
-        Some(name @ ("check" | "doc" | "test" | "promises")) => match rest.first().and_then(|first| first.to_str()) {
-            None if rest.is_empty() => Ok(match name {
-                "check" => Task::Check,
-                "doc" => Task::Doc,
-                "test" => Task::Test,
-                _ => Task::Promises,
-            }),
-            Some("--help" | "-h") => Ok(Task::Help),
-            _ => Err(format!("`{name}` takes no arguments, but got {:?}.", rest[0])),
-        },
+        Some(name @ ("check" | "count" | "doc" | "test" | "promises")) => {
+            match rest.first().and_then(|first| first.to_str()) {
+                None if rest.is_empty() => Ok(match name {
+                    "check" => Task::Check,
+                    "count" => Task::Count,
+                    "doc" => Task::Doc,
+                    "test" => Task::Test,
+                    _ => Task::Promises,
+                }),
+                Some("--help" | "-h") => Ok(Task::Help),
+                _ => Err(format!("`{name}` takes no arguments, but got {:?}.", rest[0])),
+            }
+        }
         _ => Err(format!("There is no task {task:?}.")),
     }
 }
@@ -137,12 +130,6 @@ mod tests {
         assert_eq!(parse_words(&["pictures", "--help"]), Ok(Task::Help));
     }
 
-    #[test]
-    fn textures_are_drawn_unless_only_checked() {
-        assert_eq!(parse_words(&["textures"]), Ok(Task::Textures { check: false }));
-        assert_eq!(parse_words(&["textures", "--check"]), Ok(Task::Textures { check: true }));
-    }
-
     #[cfg(unix)]
     #[test]
     fn arguments_need_not_be_unicode() {
@@ -157,7 +144,6 @@ mod tests {
     fn mistakes_are_named() {
         assert!(parse_words(&["dmeo"]).unwrap_err().contains("dmeo"));
         assert!(parse_words(&["test", "--fast"]).unwrap_err().contains("--fast"));
-        assert!(parse_words(&["textures", "--check", "sand"]).unwrap_err().contains("sand"));
         assert!(parse_words(&["promises", "all"]).unwrap_err().contains("`promises` takes no arguments"));
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Uses only the standard library, so that it builds in a second on a machine with nothing but Rust.
 
+#[cfg(test)]
+mod architecture;
 mod cargo;
 mod command_line;
 mod demo;
@@ -11,9 +13,9 @@ mod links;
 mod pictures;
 mod promises;
 mod setup;
+mod source;
 mod template;
 mod test;
-mod textures;
 
 use command_line::{HELP, Task};
 use std::env;
@@ -31,7 +33,7 @@ fn main() -> ExitCode {
         Ok(Task::Test) => test::run(),
         Ok(Task::Pictures(names)) => pictures::run(names),
         Ok(Task::Promises) => promises::run(),
-        Ok(Task::Textures { check }) => textures::run(check),
+        Ok(Task::Count) => source::count::run(),
         Err(error) => {
             eprintln!("{error}\n\n{HELP}");
             return ExitCode::from(2);

@@ -1,14 +1,16 @@
-//! `cargo xtask promises` writes `docs/promises.md` from the tests that keep the promises.
+//! `cargo xtask promises` writes a page of the promises of the documentation, with the tests that keep them.
 //!
 //! A promise is a line of its own in the doc comment of its test: `/// Promise, topic: A sentence.` All tests that keep the same
 //! promise repeat the sentence.
 
+use crate::cargo::Cargo;
+use crate::test::root;
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-const PAGE: &str = "docs/promises.md";
+const PAGE: &str = "promises.md";
 
 /// Folders with tests, each with the path prefix of its tests.
 const SOURCES: [(&str, &str); 10] = [
@@ -28,15 +30,14 @@ const HEAD: &str = "\
 # Promises and their tests
 
 Each promise of the documentation is a doc comment of the tests that fail if it is broken: `/// Promise, topic: A sentence.`
-`cargo xtask promises` writes this page from them, and CI checks that it is up to date. The path of a test begins with `it::` for
-`tests/it`, with `xtask::` for `xtask/src`, with `examples::` for `examples/tests`, and with the name of a crate for `crates`; all
+`cargo xtask promises` has written this page from them. The path of a test begins with `it::` for `tests/it`, with `xtask::` for `xtask/src`, with `examples::` for `examples/tests`, and with the name of a crate for `crates`; all
 others are in `src`.
 ";
 
 const NO_TEST: &str = "
 ## Promises without a test
 
-* **Figures** are those of benches and examples on one machine: see [performance.md](performance.md).
+* **Figures** are those of benches and examples on one machine: see docs/performance.md.
 * **Worlds live in memory without the feature `rocksdb`**: tests are built with all features. `cargo xtask test` lints the crate without
   it.
 * **CI runs what `cargo xtask test` runs**: `.ci/run` is that command.
@@ -50,14 +51,12 @@ type Promises = BTreeMap<String, Vec<(String, Vec<String>)>>;
 
 /// Writes the page.
 pub fn run() -> Result<ExitCode, String> {
-    let root = root();
-    let path = root.join(PAGE);
-    fs::write(&path, page(&root)?).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    let target = Cargo::from_environment().target().to_owned();
+    let path = target.join(PAGE);
+    let write = |page: String| fs::create_dir_all(&target).and_then(|()| fs::write(&path, page));
+    write(page(&root())?).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    println!("Read {}", path.display());
     Ok(ExitCode::SUCCESS)
-}
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn page(root: &Path) -> Result<String, String> {
@@ -143,14 +142,12 @@ fn add((topic, sentence): (String, String), test: String, promises: &mut Promise
 mod tests {
     use super::*;
 
-    /// Promise, commands: The page of promises matches the tests.
+    /// Promise, commands: Each promise in a doc comment stands above a test that keeps it.
     #[test]
-    fn the_page_is_up_to_date() {
+    fn each_promise_has_its_tests() {
         let page = page(&root()).unwrap();
         let promises = page.lines().filter(|line| line.starts_with("| ") && line.contains("::")).count();
         assert!(promises > 300, "{promises} promises");
-        let written = fs::read_to_string(root().join(PAGE)).unwrap();
-        assert!(page == written, "{PAGE} is not what `cargo xtask promises` writes");
     }
 
     #[test]

@@ -5,6 +5,9 @@ use crate::work::FileError;
 use std::path::PathBuf;
 use thiserror::Error;
 
+/// The maximum length of a signature.
+pub(super) const MAX_SIGNATURE_BYTES: usize = 256;
+
 /// The error of an operation on an object store.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ObjectStoreError {
@@ -43,7 +46,7 @@ pub enum ObjectStoreError {
         path: PathBuf,
     },
     /// The signature is invalid.
-    #[error("{signature:?} is not a signature: expected a line of 1 to {} bytes", super::file::MAX_SIGNATURE_BYTES)]
+    #[error("{signature:?} is not a signature: expected a line of 1 to {} bytes", MAX_SIGNATURE_BYTES)]
     InvalidSignature {
         /// The signature.
         signature: String,

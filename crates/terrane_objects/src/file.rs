@@ -1,5 +1,6 @@
 //! Stores in files: the signature line and the lock.
 
+use super::error::MAX_SIGNATURE_BYTES;
 use super::{FileDisk, ObjectStore, ObjectStoreError, ObjectStoreOptions};
 use crate::work::{FileError, sync_folder};
 use std::fs::{File, OpenOptions, TryLockError};
@@ -9,7 +10,6 @@ use std::path::Path;
 /// The prefix of the signature in the first line. Later formats have another number.
 const FORMAT: &str = "bevy_terrane objects 1 ";
 const MAGIC: &str = "bevy_terrane objects ";
-pub(super) const MAX_SIGNATURE_BYTES: usize = 256;
 const MAX_LINE_BYTES: usize = FORMAT.len() + MAX_SIGNATURE_BYTES + 1;
 
 type Result<T> = std::result::Result<T, ObjectStoreError>;

@@ -1,8 +1,7 @@
 //! One connection, and attempts to have one.
 
 use crate::address::Address;
-use crate::failure::{Failure, Kind};
-use crate::schema::IN_USE;
+use crate::failure::{Failure, IN_USE, Kind};
 use crate::tls;
 use futures_util::TryStreamExt;
 use std::collections::HashMap;

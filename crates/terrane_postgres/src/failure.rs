@@ -1,11 +1,16 @@
 //! Failed statements, and what they mean for another attempt.
 
-use crate::schema::{IN_USE, PRECONDITION_FAILED};
 use std::error::Error;
 use std::path::Path;
 use std::{fmt, io};
 use terrane_storage::{Family, StoreError};
 use tokio_postgres::error::{DbError, Severity, SqlState};
+
+/// SQLSTATE of `write_batch` for a failed precondition; the detail is its index, from 1.
+pub(crate) const PRECONDITION_FAILED: &str = "TE001";
+
+/// SQLSTATE of a session that begins while others have the world open.
+pub(crate) const IN_USE: &str = "TE002";
 
 const CERTIFICATE_HINT: &str =
     "; name a file with the right certificate with sslrootcert, or turn encryption off with sslmode=disable";

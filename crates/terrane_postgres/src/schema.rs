@@ -10,12 +10,6 @@ const FORMAT: i32 = 1;
 const PRODUCT: &str = "bevy_terrane";
 const CREATE: &str = include_str!("schema/create.sql");
 
-/// SQLSTATE of `write_batch` for a failed precondition; the detail is its index, from 1.
-pub(crate) const PRECONDITION_FAILED: &str = "TE001";
-
-/// SQLSTATE of a session that begins while others have the world open.
-pub(crate) const IN_USE: &str = "TE002";
-
 /// Checks that the world exists and has a known format. If `creates` is `true`, creates it in a schema that is
 /// missing or empty. The connection stays in `slot`.
 pub(crate) fn prepare(database: &Database, creates: bool, slot: &mut Option<Connection>) -> Result<(), Failure> {

@@ -1,6 +1,7 @@
 //! Storage backends: their interface, and the ones of this crate.
 
 pub mod conformance;
+pub(super) mod family;
 pub(super) mod memory;
 #[cfg(feature = "rocksdb")]
 pub(super) mod rocks;

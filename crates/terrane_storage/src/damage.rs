@@ -1,6 +1,7 @@
 //! Damaged values: reading around them, and keeping copies when whole values replace them.
 
 use super::commit::Commit;
+use super::envelope;
 use super::tiers::{Entries, LOST_CHUNK};
 use super::{CommitReport, Durability, Entry, Family, Read, SaveBatch, StoreError, StoredItem, WorldStore, keys};
 use crate::chunk::Chunk;
@@ -130,6 +131,28 @@ impl Commit {
         if !value.is_empty() {
             self.writes.put(Family::Meta, keys::damaged_key(family, key, value), value.to_vec());
         }
+    }
+}
+
+impl WorldStore {
+    /// Opens the stored value of `item`. If the value is damaged, the error names the item.
+    pub(super) fn open_envelope<'a>(
+        &self,
+        value: &'a [u8],
+        item: impl FnOnce() -> StoredItem,
+    ) -> Result<(u64, &'a [u8]), StoreError> {
+        envelope::open(value).map_err(|reason| self.corrupt(item(), reason))
+    }
+
+    /// Decodes the enveloped value of `item`. If the value is damaged, the error names the item.
+    pub(super) fn open_as<T, E: ToString>(
+        &self,
+        value: &[u8],
+        item: StoredItem,
+        read: impl FnOnce(&[u8]) -> Result<T, E>,
+    ) -> Result<T, StoreError> {
+        let read = envelope::open(value).and_then(|(_, payload)| read(payload).map_err(|error| error.to_string()));
+        read.map_err(|reason| self.corrupt(item, reason))
     }
 }
 

@@ -8,8 +8,6 @@
 //!
 //! All integers are little-endian.
 
-use super::{StoreError, StoredItem, WorldStore};
-
 pub(super) const HEADER_LENGTH: usize = 12;
 
 /// The value with this version and payload.
@@ -67,28 +65,6 @@ impl<'a> Replaced<'a> {
     pub fn next_version(&self, payload: &[u8], least: u64) -> Option<u64> {
         let is_stored = self.payload == Ok(payload) && self.version >= least;
         (!is_stored).then(|| self.version.saturating_add(1).max(least))
-    }
-}
-
-impl WorldStore {
-    /// Opens the stored value of `item`. If the value is damaged, the error names the item.
-    pub(super) fn open_envelope<'a>(
-        &self,
-        value: &'a [u8],
-        item: impl FnOnce() -> StoredItem,
-    ) -> Result<(u64, &'a [u8]), StoreError> {
-        open(value).map_err(|reason| self.corrupt(item(), reason))
-    }
-
-    /// Decodes the enveloped value of `item`. If the value is damaged, the error names the item.
-    pub(super) fn open_as<T, E: ToString>(
-        &self,
-        value: &[u8],
-        item: StoredItem,
-        read: impl FnOnce(&[u8]) -> Result<T, E>,
-    ) -> Result<T, StoreError> {
-        let read = open(value).and_then(|(_, payload)| read(payload).map_err(|error| error.to_string()));
-        read.map_err(|reason| self.corrupt(item, reason))
     }
 }
 

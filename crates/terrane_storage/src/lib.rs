@@ -32,11 +32,12 @@ mod walk;
 mod world;
 
 pub use backends::conformance;
+pub use backends::family::Family;
 pub use backends::memory::MemoryStore;
 #[cfg(feature = "rocksdb")]
 pub use backends::rocks::RocksStore;
 pub use backends::store::{
-    Backup, Durability, Entry, Family, FamilySize, KeyValue, KeyValueStore, LostWrites, Read, WriteBatch,
+    Backup, Durability, Entry, FamilySize, KeyValue, KeyValueStore, LostWrites, Read, WriteBatch,
 };
 pub use commit::CommitReport;
 #[doc(hidden)]

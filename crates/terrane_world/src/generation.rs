@@ -52,6 +52,9 @@ pub use mask::{Mask, NoiseMask};
 pub use select::Select;
 pub use surface::{Surface, SurfaceAnswer, SurfaceRequest};
 
+/// The number of cells of a column, seen from above. A cell's index is `x + 16 * z`.
+const COLUMN_AREA: usize = crate::space::CHUNK_SIZE * crate::space::CHUNK_SIZE;
+
 /// A registry with only the basic blocks.
 #[cfg(test)]
 fn basic_blocks() -> crate::block::BlockRegistry {

@@ -1,14 +1,14 @@
 //! Tells the main world the states and versions of chunks, loaded or not.
 
-use super::question::{AskChunks, AskError, ChunkState};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, format};
-use crate::coordinator::dimension::Dimensions;
-use crate::coordinator::events::ChunksAnswer;
+use crate::coordinator::dimension::DimensionBook;
+use crate::coordinator::messages::events::ChunksAnswer;
+use crate::coordinator::messages::faults::WorkError;
+use crate::coordinator::messages::questions::{AskChunks, AskError, ChunkState};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::Saves;
+use crate::coordinator::saves::Saves;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::work_error::WorkError;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::{StoreError, StoredChunk, StoredItem, WorldStore};
 use bevy::prelude::*;
@@ -26,7 +26,7 @@ struct KnownChunk {
 /// Answers the question. Published chunks are passed along.
 pub(crate) fn ask_chunks(
     In((ask, published)): In<(AskChunks, Vec<Option<Arc<Chunk>>>)>,
-    dimensions: Res<Dimensions>,
+    dimensions: Res<DimensionBook>,
     saves: Res<Saves>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,

@@ -1,11 +1,11 @@
 //! Tells the main world which blocks are opaque, loaded or not.
 
-use super::question::{AskError, AskOpacity};
 use crate::chunk::Column;
-use crate::coordinator::dimension::Dimensions;
-use crate::coordinator::events::OpacityAnswer;
+use crate::coordinator::dimension::DimensionBook;
+use crate::coordinator::messages::events::OpacityAnswer;
+use crate::coordinator::messages::questions::{AskError, AskOpacity};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::Saves;
+use crate::coordinator::saves::Saves;
 use crate::coordinator::threads::Threads;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Answers the question. Published columns are passed along.
 pub(crate) fn ask_opacity(
     In((ask, loaded)): In<(AskOpacity, Vec<Column>)>,
-    dimensions: Res<Dimensions>,
+    dimensions: Res<DimensionBook>,
     saves: Res<Saves>,
     mut threads: ResMut<Threads>,
     mut publisher: ResMut<Publisher>,

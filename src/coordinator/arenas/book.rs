@@ -3,10 +3,10 @@
 #[cfg(test)]
 mod tests;
 
-use super::arena::{Arena, ArenaError, ArenaState, ArenaStatus};
 use super::owner_data;
-use crate::coordinator::jobs::job::{JobId, JobState};
-use crate::coordinator::snapshots::error::JobError;
+use crate::coordinator::messages::arenas::{Arena, ArenaError, ArenaState, ArenaStatus};
+use crate::coordinator::messages::jobs::{JobId, JobState};
+use crate::coordinator::messages::snapshots::JobError;
 use crate::snapshot::{StoredSnapshot, StoredSnapshotError};
 use crate::space::BlockBox;
 use crate::work::FileError;

@@ -1,7 +1,7 @@
 //! The data of an arena that is stored beside its snapshot, as texts by name.
 
-use crate::coordinator::arenas::arena::{Arena, ArenaSettings};
-use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore};
+use crate::coordinator::messages::arenas::{Arena, ArenaSettings};
+use crate::coordinator::messages::snapshots::{AfterCrash, EntityRestore};
 use crate::snapshot::RestoreSequence;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use std::collections::BTreeMap;

@@ -1,11 +1,11 @@
 //! Distributes the outboxes of regions.
 
+use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::dimension::Dimension;
+use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::Saves;
-use crate::coordinator::streaming::tickets::Ticket;
+use crate::coordinator::saves::Saves;
 use crate::coordinator::surroundings::Surroundings;
-use crate::coordinator::travel::letters::Directory;
 use crate::region::RegionId;
 use crate::simulation::{Answer, Inbox, Letter, LoadedColumn, Outbox, Position, Traveller, Undeliverable, ViewerRadii};
 use crate::space::{ColumnPos, DimensionId};
@@ -33,7 +33,6 @@ impl Surroundings<'_> {
             made,
             refused,
             numbers: _,
-            by_section: _,
             fetched,
             letters,
             undelivered,
@@ -43,8 +42,8 @@ impl Surroundings<'_> {
             worked,
         } = *outbox;
         self.directory.note_region(id, region, &appeared, &gone);
-        if let Some(dimension) = self.dimensions.open.get(&id).filter(|dimension| dimension.in_flight > 0) {
-            self.directory.note_gone(&gone, dimension.last_claim);
+        if let Some(dimension) = self.dimensions.open.get(&id).filter(|dimension| dimension.orders.in_flight > 0) {
+            self.directory.note_gone(&gone, dimension.orders.last_claim);
         }
         // The receivers of these answers must already know which entities are gone.
         worked.into_iter().for_each(Answer::tell);
@@ -59,13 +58,13 @@ impl Surroundings<'_> {
             dimension.note_told(told, &mut saves.pending);
             made.into_iter().for_each(|edit| publisher.decided(edit, true));
             for (edit, error) in refused {
-                publisher.refuse(dimension.real_now, edit, error);
+                publisher.refuse(dimension.time.real_now, edit, error);
             }
             dimension.note_viewers(viewers, viewers_gone);
             kept.into_iter().for_each(|column| dimension.keep(column));
             dimension.take_cut(cut, saves, publisher);
             dimension.take_left(left, saves, &mut self.directory, publisher);
-            dimension.note_absorbed(region);
+            dimension.regions.note_absorbed(region);
         }
         let departed =
             self.note_journeys(travellers.iter().chain(parts.iter().flat_map(|(_, inbox)| &inbox.travellers)));
@@ -101,7 +100,7 @@ impl Surroundings<'_> {
     fn send_back(&mut self, letter: Letter, reason: Undeliverable) {
         let is_lost = matches!(reason, Undeliverable::NoSuchEntity(_));
         if is_lost && (letter.crossing.is_some() || self.post.share(&letter).is_some()) {
-            return self.post.astray.push(letter);
+            return self.post.for_elsewhere.push(letter);
         }
         if let (None, Some((dimension, column)), Some(block)) = (letter.crossing, letter.column(), letter.block())
             && !self.is_here(dimension, column)
@@ -132,7 +131,7 @@ impl Surroundings<'_> {
         let (players, others): (Vec<_>, Vec<_>) = records.into_iter().partition(|record| record.player().is_some());
         for player in players {
             self.saves.pending.entities.insert(player.id, Some(player.clone()));
-            self.post.strayed.push(player);
+            self.post.straggling_players.push(player);
         }
         if !others.is_empty() {
             self.saves.send_to(plot, Crossing::Entities(others));
@@ -187,14 +186,14 @@ impl Surroundings<'_> {
 impl Dimension {
     fn take_unsaved(&mut self, save: SaveBatch, saves: &mut Saves) {
         saves.received.remove(save.received.iter().copied());
-        self.edited.extend(save.summaries.keys().map(|(_, column)| *column));
+        self.land.edited.extend(save.summaries.keys().map(|(_, column)| *column));
         saves.pending.merge(save);
     }
 
     fn note_viewers(&mut self, viewers: Vec<(Uuid, Position, ViewerRadii)>, gone: Vec<Uuid>) {
         gone.into_iter().for_each(|viewer| self.release(Ticket::Region(viewer)));
         // A viewer of a halted region may be back before the store has told where it is.
-        self.orphans.retain(|(orphan, _)| viewers.iter().all(|(id, ..)| id != orphan));
+        self.mail.orphans.retain(|(orphan, _)| viewers.iter().all(|(id, ..)| id != orphan));
         if self.is_closing() {
             return;
         }

@@ -1,18 +1,18 @@
 //! Handles the events of the regionizer.
 
-use crate::coordinator::deadlines::Deadlines;
-use crate::coordinator::dimension::{Dimension, Dimensions};
-use crate::coordinator::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
+use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::mail::directory::Directory;
+use crate::coordinator::messages::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::Saves;
-use crate::coordinator::travel::letters::Directory;
+use crate::coordinator::saves::Saves;
+use crate::coordinator::schedule::deadlines::Deadlines;
 use crate::region::RegionEvent;
 use bevy::prelude::*;
 use std::mem;
 
 /// Handles the region events since columns came or went.
 pub fn tell_region_events(
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     mut deadlines: ResMut<Deadlines>,
     mut saves: ResMut<Saves>,
     directory: Res<Directory>,
@@ -32,8 +32,8 @@ impl Dimension {
         directory: &Directory,
         publisher: &mut Publisher,
     ) {
-        let (id, now) = (self.id, self.real_now);
-        let events = self.regionizer.drain_events();
+        let (id, now) = (self.id, self.time.real_now);
+        let events = self.regions.regionizer.drain_events();
         if !events.is_empty() {
             self.tell_owners();
         }
@@ -41,17 +41,17 @@ impl Dimension {
             match event {
                 RegionEvent::Created(region) => {
                     let steps = self.time.steps;
-                    if let Some(slot) = self.regionizer.data_mut(region) {
+                    if let Some(slot) = self.regions.regionizer.data_mut(region) {
                         slot.made_steps.get_or_insert(steps);
                     }
                     publisher.event(RegionCreated { dimension: id, region });
                 }
                 RegionEvent::Merged { from, into } => {
                     publisher.totals.merges += 1;
-                    self.note_merge(from, into);
+                    self.regions.note_merge(from, into);
                     saves.merged(id, from, into);
                     publisher.event(RegionMerged { dimension: id, from, into });
-                    let Some(slot) = self.regionizer.data_mut(into) else { continue };
+                    let Some(slot) = self.regions.regionizer.data_mut(into) else { continue };
                     // It does not wait for the period of a slower region.
                     slot.hasten(&self.time, now);
                     deadlines.plan(slot.due, id, into);
@@ -73,7 +73,7 @@ impl Dimension {
                     publisher.event(RegionDestroyed { dimension: id, region });
                 }
                 RegionEvent::Ready(region) => {
-                    if let Some(slot) = self.regionizer.data_mut(region) {
+                    if let Some(slot) = self.regions.regionizer.data_mut(region) {
                         slot.due = slot.due.max(now);
                         deadlines.plan(slot.due, id, region);
                     }

@@ -1,10 +1,10 @@
 //! Requests of the main world to regions: viewers hold ground, edits change blocks.
 
-use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::dimension::Dimensions;
-use crate::coordinator::dimension::column_state::ColumnState;
+use crate::coordinator::clock::Clock;
+use crate::coordinator::columns::ColumnState;
+use crate::coordinator::demand::tickets::Ticket;
+use crate::coordinator::dimension::DimensionBook;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::streaming::tickets::Ticket;
 use crate::simulation::{BlockAccessError, BlockEdit, SetBlock, ViewerRadii};
 use crate::space::{ChunkPos, DimensionId};
 use bevy::prelude::*;
@@ -17,7 +17,7 @@ const MAX_EDITS: usize = 1 << 18;
 pub(crate) type ViewerPlace = (DimensionId, ChunkPos, ViewerRadii);
 
 /// Moves or removes viewers of the main world.
-pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mut dimensions: ResMut<Dimensions>) {
+pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mut dimensions: ResMut<DimensionBook>) {
     for (viewer, place) in moves {
         let viewer = Ticket::Main(viewer);
         let Some((id, chunk, radii)) = place else {
@@ -40,7 +40,7 @@ pub(crate) fn move_viewers(In(moves): In<Vec<(Entity, Option<ViewerPlace>)>>, mu
 /// Hands edits to the inboxes of the regions that own their places.
 pub(crate) fn edit_blocks(
     In(edits): In<Vec<BlockEdit>>,
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     mut publisher: ResMut<Publisher>,
     clock: Res<Clock>,
 ) {
@@ -50,8 +50,8 @@ pub(crate) fn edit_blocks(
         let inbox = dimensions.open.get_mut(&dimension).and_then(|dimension| {
             let state = dimension.columns.get(column);
             let owned = matches!(state, Some(ColumnState::Fetched(_) | ColumnState::Owned(_)));
-            let region = dimension.regionizer.region_at(column).filter(|_| owned)?;
-            let halted = dimension.regionizer.data(region).is_some_and(|slot| slot.halted.is_some());
+            let region = dimension.regions.regionizer.region_at(column).filter(|_| owned)?;
+            let halted = dimension.regions.regionizer.data(region).is_some_and(|slot| slot.halted.is_some());
             (!halted).then(|| dimension.inbox(region))
         });
         let error = match inbox {

@@ -1,11 +1,11 @@
 //! Ends the tasks of regions in the regionizer.
 
-use crate::coordinator::deadlines::Running;
-use crate::coordinator::exchange::Inbound;
-use crate::coordinator::region_slot::RegionSlot;
+use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::regions::RegionSlot;
+use crate::coordinator::schedule::deadlines::Running;
 use crate::coordinator::surroundings::Surroundings;
+use crate::coordinator::threads::exchange::Inbound;
 use crate::coordinator::threads::regions::TaskDone;
-use crate::coordinator::travel::letters::Post;
 use crate::region::{RegionId, RegionPart, RegionState};
 use crate::simulation::{Inbox, Letter, Undeliverable};
 use crate::space::DimensionId;
@@ -32,42 +32,31 @@ impl Surroundings<'_> {
     pub fn finish(&mut self, done: TaskDone) {
         let TaskDone { dimension: id, region, took, outcome } = done;
         let Some(running) = self.deadlines.running.remove(&(id, region)) else { return };
-        let Running { mut slot, is_tick, saves, parts: mut waiting, load, .. } = running;
+        let Running { mut slot, is_tick, saves, parts: waiting, load, .. } = running;
         self.deadlines.load -= load;
         let mut left = FxHashSet::default();
-        let mut fallen = None;
         let parts = match outcome {
             Ok((worlds, outbox)) => {
                 if is_tick {
                     self.note_tick(id, &mut slot, took);
                 }
                 if let Some(round) = saves {
-                    self.saves.answered(id, region, round);
+                    self.saves.note_handed_out(id, region, round);
                 }
                 slot.parked.get().worlds = worlds;
                 outbox.map_or_else(Vec::new, |outbox| {
                     left.extend(outbox.left.iter().map(|loaded| loaded.column.pos()));
-                    match self.dimensions.open.get_mut(&id) {
-                        Some(dimension) if dimension.shared.contains(region) => {
-                            dimension.share_numbers(region, &mut slot, &outbox.by_section);
-                        }
-                        _ => slot.numbers = outbox.numbers,
-                    }
+                    slot.numbers = outbox.numbers;
                     self.route(id, region, outbox)
                 })
             }
-            Err(fault) => {
-                let is_shared = self.evacuate(id, region, &slot, &mut waiting);
-                let parts = self.fall(id, region, &mut slot, &waiting, is_shared, *fault);
-                fallen = slot.halted.as_ref().filter(|_| is_shared).map(|halted| halted.fault.clone());
-                parts
-            }
+            Err(fault) => self.fall(id, region, &mut slot, &waiting, *fault),
         };
         self.hand_to_parts(id, parts);
         let parts = self.take_parts(id, waiting);
         for (region, mut slot) in iter::once((region, slot)).chain(parts) {
             let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-            let stand_ins = dimension.waiting.get();
+            let stand_ins = dimension.regions.waiting.get();
             if !stand_ins.is_empty()
                 && let Some(waiting) = stand_ins.remove(&region)
             {
@@ -79,18 +68,15 @@ impl Surroundings<'_> {
                 // Letters and entities for columns that the region evicted in the meantime follow these columns.
                 let astray = inbox.split_off(|column| left.contains(&column));
                 let refused = dimension.send_on(astray);
-                self.publisher.refuse_all(dimension.real_now, refused);
+                self.publisher.refuse_all(dimension.time.real_now, refused);
             }
             self.end_tick(id, region, slot);
-        }
-        if let Some(fault) = fallen {
-            self.revive_fallen(id, &fault);
         }
     }
 
     fn note_tick(&mut self, id: DimensionId, slot: &mut RegionSlot, took: Duration) {
         let Some(dimension) = self.dimensions.open.get(&id) else { return };
-        let now = dimension.real_now;
+        let now = dimension.time.real_now;
         slot.history.push(now, took);
         slot.history.refresh(now);
         self.publisher.totals.tick(now, took);
@@ -118,19 +104,11 @@ impl Surroundings<'_> {
     /// Gives a region back to the regionizer, plans its next tick, and begins a split.
     fn end_tick(&mut self, id: DimensionId, region: RegionId, mut slot: Box<RegionSlot>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let may_have_letters = slot.parked.get().inbox.is_some() || !dimension.waiting.get().is_empty();
-        let is_shared = dimension.shared.has_guests(region);
-        if is_shared {
-            dimension.check_shared(region);
-            // In lockstep nothing may depend on time.
-            if !self.config.tick_mode.is_lockstep() && slot.is_slow_to_share(dimension.time.real_period(None)) {
-                dimension.shared.leave(region);
-            }
-        }
-        if may_have_letters && !is_shared && dimension.regionizer.columns(region).next().is_none() {
+        let may_have_letters = slot.parked.get().inbox.is_some() || !dimension.regions.waiting.get().is_empty();
+        if may_have_letters && dimension.regions.regionizer.columns(region).next().is_none() {
             let letters = mem::take(&mut slot.parked.get().inbox().letters);
             // Letters to itself came back to it.
-            let back = dimension.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
+            let back = dimension.regions.waiting.get().remove(&region).map(|inbox| inbox.letters).unwrap_or_default();
             end_letters(id, letters, back, &mut self.post);
         }
         let split_off = dimension.end_task(region, slot);
@@ -138,8 +116,8 @@ impl Surroundings<'_> {
         if !split_off.is_empty() {
             return self.begin_split(id, region, split_off);
         }
-        let is_waiting = dimension.regionizer.state(region) == Some(RegionState::Transient);
-        if let Some(slot) = dimension.idle(region).filter(|_| !is_waiting) {
+        let is_waiting = dimension.regions.regionizer.state(region) == Some(RegionState::Transient);
+        if let Some(slot) = dimension.regions.regionizer.data(region).filter(|_| !is_waiting) {
             self.deadlines.plan(slot.due, id, region);
         }
     }
@@ -147,9 +125,9 @@ impl Surroundings<'_> {
     /// Begins a split. Until the worlds are apart, the region and its parts count as ticking, so they neither tick nor change.
     fn begin_split(&mut self, id: DimensionId, region: RegionId, split_off: Vec<RegionId>) {
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return };
-        let Some(mut slot) = dimension.regionizer.try_begin_tick(region) else { return };
+        let Some(mut slot) = dimension.regions.regionizer.try_begin_tick(region) else { return };
         for part in &split_off {
-            if let Some(slot) = dimension.regionizer.try_begin_tick(*part) {
+            if let Some(slot) = dimension.regions.regionizer.try_begin_tick(*part) {
                 self.deadlines.running.insert((id, *part), Running::waiting(slot));
             }
         }
@@ -183,7 +161,7 @@ impl Surroundings<'_> {
 }
 
 /// Returns or forwards letters to a region that ends with this tick.
-fn end_letters(id: DimensionId, letters: Vec<Letter>, back: Vec<Letter>, post: &mut Post) {
+fn end_letters(id: DimensionId, letters: Vec<Letter>, back: Vec<Letter>, post: &mut MailQueue) {
     for letter in letters {
         let reason = match (letter.column(), letter.entity()) {
             (_, Some(entity)) => Undeliverable::NoSuchEntity(entity),

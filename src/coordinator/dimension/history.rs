@@ -64,7 +64,7 @@ impl History {
 impl Dimension {
     /// The block heights for which a stored column was never generated.
     pub fn missing(&self, column: ColumnPos) -> HeightSet {
-        self.ground.missing(self.history.tiles.get(&column.tile()).and_then(|history| history.heights(column)))
+        self.ground.missing(self.land.history.tiles.get(&column.tile()).and_then(|history| history.heights(column)))
     }
 
     /// Notes that a column becomes stored, with the heights for which it was generated.
@@ -97,12 +97,12 @@ impl Dimension {
     /// Changes the history of a column with the next commit.
     fn change_history(&mut self, column: ColumnPos, pending: &mut SaveBatch, change: impl FnOnce(&mut TileHistory)) {
         let tile = column.tile();
-        let before = self.history.tiles.get(&tile).cloned().unwrap_or_default();
+        let before = self.land.history.tiles.get(&tile).cloned().unwrap_or_default();
         let mut history = before.clone();
         change(&mut history);
         if history != before {
             pending.histories.insert((self.id, tile), history.clone());
-            self.history.restore(tile, history);
+            self.land.history.restore(tile, history);
         }
     }
 }

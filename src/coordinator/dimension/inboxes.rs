@@ -1,8 +1,9 @@
 //! Sends entities and letters to a dimension's regions, and sends on everything that waited for columns that are gone.
 
 use super::Dimension;
-use super::column_state::Heights;
-use crate::coordinator::streaming::tickets::{HOLD_MARGIN, Ticket, disc_difference};
+use crate::coordinator::columns::Heights;
+use crate::coordinator::demand::tickets::{HOLD_MARGIN, Ticket, disc_difference};
+use crate::coordinator::regions::Regions;
 use crate::region::RegionId;
 use crate::simulation::{BlockEdit, Inbox, Letter, LoadedColumn, Traveller, ViewerRadii};
 use crate::space::{ChunkPos, ColumnPos};
@@ -14,9 +15,8 @@ use uuid::Uuid;
 impl Dimension {
     /// The inbox of the region's world, or its stand-in while the world is away.
     pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
-        let region = self.shared.host_of(region);
-        let Self { regionizer, shared, waiting, .. } = self;
-        match regionizer.data_mut(region).map(AsMut::as_mut).or_else(|| shared.idle_host_mut(region)) {
+        let Regions { regionizer, waiting, .. } = &mut self.regions;
+        match regionizer.data_mut(region) {
             Some(slot) => slot.parked.get().inbox(),
             None => waiting.get().entry(region).or_default(),
         }
@@ -24,7 +24,7 @@ impl Dimension {
 
     /// The letters that wait for the entities of a loaded column.
     pub(super) fn recalled_to(&mut self, loaded: &LoadedColumn) -> Vec<Letter> {
-        let recalled = &mut self.recalled;
+        let recalled = &mut self.mail.recalled;
         if recalled.is_empty() {
             return Vec::new();
         }
@@ -35,7 +35,7 @@ impl Dimension {
     /// Revives a halted region: its columns are read again, and everything in it that waits for them or their entities keeps
     /// waiting. Letters to known entities wait for its next tick as before.
     pub fn revive(&mut self, region: RegionId, is_known: impl Fn(Uuid) -> bool) {
-        let Self { columns, regionizer, .. } = self;
+        let Self { columns, regions: Regions { regionizer, .. }, .. } = self;
         // Parts that split off at the same moment may have some of the columns that it took over.
         let slot = regionizer.data(region);
         let regions: Vec<_> =
@@ -63,17 +63,19 @@ impl Dimension {
             Some(region) => self.inbox(region).letters.push(letter),
             None => {
                 match letter.stamp.is_some() {
-                    true => self.letter_places.wait(place),
+                    true => self.mail.letter_places.wait(place),
                     false => self.hold(Ticket::Letters(place), place, ViewerRadii::default()),
                 }
-                self.letters.entry(column).or_default().push(letter);
+                self.mail.letters.entry(column).or_default().push(letter);
             }
         }
     }
 
     /// Loads ground for letters, for at most this many places at a time.
     pub fn hold_for_letters(&mut self, most: usize) {
-        let Self { columns, holds, generation, stored, letter_places, plots, .. } = self;
+        let Self { columns, plots, .. } = self;
+        let (holds, generation) = (&self.demand.holds, &self.orders.generation);
+        let (stored, letter_places) = (&self.land.stored, &mut self.mail.letter_places);
         let is_elsewhere = |column: ColumnPos| plots.as_ref().is_some_and(|plots| !plots.is_open(column.tile()));
         let is_stuck = |place: ChunkPos| match place.column() {
             // The owner of its plot is asked.
@@ -102,16 +104,16 @@ impl Dimension {
 
     /// The letters that wait for the column, for those heights that are loaded.
     pub fn take_letters(&mut self, column: ColumnPos) -> Vec<Letter> {
-        let letters = self.letters.remove(&column).unwrap_or_default();
+        let letters = self.mail.letters.remove(&column).unwrap_or_default();
         let mut there = Vec::with_capacity(letters.len());
         for letter in letters {
             let place = self.letter_place(column, &letter);
             if self.has_height(column, place.y) {
                 self.release(Ticket::Letters(place));
-                self.letter_places.end(place);
+                self.mail.letter_places.end(place);
                 there.push(letter);
             } else {
-                self.letters.entry(column).or_default().push(letter);
+                self.mail.letters.entry(column).or_default().push(letter);
             }
         }
         there
@@ -123,7 +125,7 @@ impl Dimension {
         for letter in astray.letters {
             match letter.column() {
                 Some((_, column)) => self.send_letter(column, letter),
-                None => self.recalled.push(letter),
+                None => self.mail.recalled.push(letter),
             }
         }
         astray.edits
@@ -136,9 +138,9 @@ impl Dimension {
             self.hold(Ticket::Region(*viewer), traveller.position.block.chunk(), *radii);
         }
         // The stored part of a fetched column is still being read and may contain this entity.
-        match self.regionizer.region_at(column).filter(|_| self.is_whole(column)) {
+        match self.regions.regionizer.region_at(column).filter(|_| self.is_whole(column)) {
             Some(region) => self.inbox(region).travellers.push(traveller),
-            None => self.transit.push(traveller),
+            None => self.mail.transit.push(traveller),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::sent::Sent;
 use super::tracker::Choice;
 use crate::chunk::ColumnSummary;
-use crate::coordinator::threads::work_error::{WorkError, caught};
+use crate::coordinator::messages::faults::{WorkError, caught};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};
 use bevy::prelude::*;

@@ -1,8 +1,8 @@
 //! The columns that one listener has in one dimension, and the next ones to send.
 
 use super::sent::{Sent, SentColumns};
-use super::view::FarView;
 use crate::chunk::Detail;
+use crate::coordinator::messages::far_views::FarView;
 use crate::generation::{DistanceGraph, ListenerId};
 use crate::space::ColumnPos;
 use rustc_hash::FxHashMap;
@@ -175,8 +175,8 @@ impl Tracker {
 
 #[cfg(test)]
 mod tests {
-    use super::super::view::LET_GO;
     use super::*;
+    use crate::coordinator::messages::far_views::LET_GO;
     use proptest::prelude::*;
     use std::collections::{BTreeMap, VecDeque};
 

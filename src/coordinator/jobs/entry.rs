@@ -1,15 +1,17 @@
 //! One job: its turns, its progress, and its reports to the main world and the store.
 
-use super::job::{Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration};
 use super::sweep::Sweep;
-use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::dimension::{Dimension, DimensionBook};
 use crate::coordinator::far_view::Listener;
-use crate::coordinator::saving::save::Saves;
-use crate::coordinator::snapshots::error::JobError;
-use crate::coordinator::snapshots::order::SnapshotOrder;
+use crate::coordinator::figures::rate::RecentRate;
+use crate::coordinator::messages::jobs::{
+    Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration,
+};
+use crate::coordinator::messages::snapshots::JobError;
+use crate::coordinator::messages::snapshots::SnapshotOrder;
+use crate::coordinator::saves::Saves;
 use crate::coordinator::snapshots::records::Record;
 use crate::coordinator::snapshots::transfer::Transfer;
-use crate::coordinator::statistics::rate::RecentRate;
 use crate::coordinator::surroundings::Surroundings;
 use crate::space::DimensionId;
 use crate::storage::StoredPregeneration;
@@ -197,7 +199,7 @@ impl Entry {
         let dimension = sweep.place.and_then(|(id, _)| world.dimensions.open.get_mut(&id));
         let Some(dimension) = dimension.filter(|_| !self.is_cancelled) else { return self.is_cancelled };
         *room = room.saturating_sub(sweep.order(dimension, share, &mut world.orders));
-        sweep.is_finished(&dimension.stored)
+        sweep.is_finished(&dimension.land.stored)
     }
 
     /// Returns the job's status if a report to the main world is due, and adds the job to the pending save.
@@ -206,10 +208,10 @@ impl Entry {
         if let Work::Sweep(sweep) = &mut self.work
             && let Some(dimension) = sweep.place.and_then(|(id, _)| world.dimensions.open.get(&id))
             && !dimension.is_closing()
-            && sweep.is_outdated(&dimension.stored)
+            && sweep.is_outdated(&dimension.land.stored)
             && self.told.is_none_or(|told| now >= told.saturating_add(PROGRESS_PERIOD))
         {
-            sweep.recount(&dimension.stored);
+            sweep.recount(&dimension.land.stored);
             self.told = None;
         }
         let is_running = self.progress.state == JobState::Running;
@@ -236,7 +238,7 @@ impl Entry {
 
     /// Adds the present state of the job to the pending save; a finished job is removed from the store. A dimension that closes
     /// waits for that save.
-    pub fn save(&self, dimensions: &mut Dimensions, saves: &mut Saves) {
+    pub fn save(&self, dimensions: &mut DimensionBook, saves: &mut Saves) {
         let Work::Sweep(sweep) = &self.work else { return };
         let Some((id, number)) = sweep.place else { return };
         let closing = dimensions.open.get_mut(&id).and_then(|dimension| dimension.closing.as_mut());
@@ -250,7 +252,7 @@ impl Entry {
     }
 
     /// Ends the job, and returns its outcome.
-    pub fn end(&mut self, dimensions: &mut Dimensions, saves: &mut Saves) -> JobStatus {
+    pub fn end(&mut self, dimensions: &mut DimensionBook, saves: &mut Saves) -> JobStatus {
         let (state, outcome) = match &mut self.work {
             Work::FarView(listener) => {
                 listener.leave(dimensions);
@@ -260,7 +262,7 @@ impl Entry {
             Work::Sweep(sweep) => {
                 if let Some(dimension) = sweep.place.and_then(|(id, _)| dimensions.open.get_mut(&id)) {
                     sweep.leave(dimension);
-                    sweep.recount(&dimension.stored);
+                    sweep.recount(&dimension.land.stored);
                 }
                 (if self.is_cancelled { JobState::Cancelled } else { JobState::Finished }, Default::default())
             }

@@ -3,11 +3,11 @@
 //! A pre-generation walks over the batches of its area, nearest to the centre first, and orders the columns that the stored
 //! graph misses.
 
-use super::job::{JobProgress, Pregeneration};
 use crate::coordinator::dimension::Dimension;
-use crate::coordinator::events::ColumnFailed;
+use crate::coordinator::messages::events::ColumnFailed;
+use crate::coordinator::messages::jobs::{JobProgress, Pregeneration};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::streaming::orders::Orders;
+use crate::coordinator::stream::orders::Orders;
 use crate::generation::DistanceGraph;
 use crate::simulation::ColumnError;
 use crate::space::{AreaBatches, AreaCursor, BatchPos, ColumnPos, DimensionId};
@@ -73,7 +73,7 @@ impl Sweep {
         let batches = AreaBatches::from_cursor(self.order.area, cursor);
         let (place, complaints) = (Some((dimension.id, number)), self.complaints);
         *self = Self { place, batches, complaints, ..Self::new(self.order) };
-        self.recount(&dimension.stored);
+        self.recount(&dimension.land.stored);
     }
 
     /// The record for the store, with the position of the nearest batch that is not settled.
@@ -99,7 +99,9 @@ impl Sweep {
 
     /// Checks the columns in flight. Reports those that failed for good, with the reason.
     pub fn settle(&mut self, dimension: &mut Dimension, publisher: &mut Publisher) {
-        let Dimension { id, real_now: now, stored, columns, for_jobs, .. } = dimension;
+        let Dimension { id, columns, .. } = dimension;
+        let (now, stored, for_jobs) =
+            (&dimension.time.real_now, &mut dimension.land.stored, &mut dimension.orders.for_jobs);
         let is_settled = |column: &ColumnPos| stored.is_completed(*column) || !columns.is_under_way(*column);
         let settled: Vec<_> = self.in_flight.extract_if(.., |column, _| is_settled(column)).collect();
         for (column, failed) in settled {
@@ -125,14 +127,14 @@ impl Sweep {
 
     /// Orders up to `share` columns, nearest first. Returns how many it ordered.
     pub fn order(&mut self, dimension: &mut Dimension, share: usize, orders: &mut Orders) -> usize {
-        let share = share.min(dimension.generation.allowance(dimension.real_now));
+        let share = share.min(dimension.orders.generation.allowance(dimension.time.real_now));
         let (mut ordered, mut looks) = (0, MAX_LOOKED_AT);
         while ordered < share
             && let Some((batch, wanted)) = self.next_order(dimension, &mut looks)
         {
             ordered += wanted.len();
-            dimension.generation.bucket.take(wanted.len());
-            dimension.for_jobs.extend(wanted.iter().map(|column| (*column, None)));
+            dimension.orders.generation.bucket.take(wanted.len());
+            dimension.orders.for_jobs.extend(wanted.iter().map(|column| (*column, None)));
             orders.order_for_store(dimension, batch, wanted);
         }
         ordered
@@ -140,7 +142,7 @@ impl Sweep {
 
     /// Gives up the columns in flight at the end of the job or of its dimension.
     pub fn leave(&mut self, dimension: &mut Dimension) {
-        mem::take(&mut self.in_flight).keys().for_each(|column| _ = dimension.for_jobs.remove(column));
+        mem::take(&mut self.in_flight).keys().for_each(|column| _ = dimension.orders.for_jobs.remove(column));
     }
 
     /// The next columns to order: of one batch, nearest first. Looks at `looks` batches at most.
@@ -155,7 +157,7 @@ impl Sweep {
                 self.is_swept = true;
                 return None;
             };
-            let columns = self.take_free(ground, batch, mask & !ground.stored.completed_in_batch(batch));
+            let columns = self.take_free(ground, batch, mask & !ground.land.stored.completed_in_batch(batch));
             if !columns.is_empty() {
                 self.in_flight.extend(columns.iter().map(|column| (*column, 0)));
                 return Some((batch, columns));
@@ -165,11 +167,11 @@ impl Sweep {
     }
 
     fn next_retry(&mut self, ground: &Dimension) -> Option<(ColumnPos, u32)> {
-        let now = ground.real_now;
+        let now = ground.time.real_now;
         loop {
             let first = self.waiting.first_entry().filter(|first| first.key().0 <= now)?;
             let ((_, column), failures) = first.remove_entry();
-            if ground.stored.is_completed(column) {
+            if ground.land.stored.is_completed(column) {
                 continue;
             }
             if !ground.columns.is_under_way(column) {
@@ -183,7 +185,7 @@ impl Sweep {
     fn take_free(&mut self, ground: &Dimension, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
         let missing = (0..16).filter(|bit| missing >> bit & 1 == 1).map(|bit| batch.column(bit));
         let (busy, mut free): (Vec<_>, Vec<_>) = missing.partition(|column| ground.columns.is_under_way(*column));
-        let later = ground.real_now.saturating_add(RETRY);
+        let later = ground.time.real_now.saturating_add(RETRY);
         self.waiting.extend(busy.into_iter().map(|column| ((later, column), 0)));
         let center = self.order.area.center();
         free.sort_by_key(|column| column.distance_squared(center));

@@ -1,51 +1,33 @@
 //! Plots that leave: everything on them is saved and dropped before they are given up.
 
 use super::tend::Servers;
-use crate::coordinator::deadlines::Deadlines;
-use crate::coordinator::dimension::column_state::{ColumnState, Rest};
-use crate::coordinator::dimension::{Dimension, Dimensions};
+use crate::coordinator::columns::{ColumnState, Rest};
+use crate::coordinator::demand::tickets::Ticket;
+use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::mail::directory::Directory;
+use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::plots::Leaving;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::Saves;
-use crate::coordinator::streaming::orders::Orders;
-use crate::coordinator::streaming::tickets::Ticket;
+use crate::coordinator::saves::Saves;
+use crate::coordinator::schedule::deadlines::Deadlines;
+use crate::coordinator::servers::players::Players;
+use crate::coordinator::stream::orders::Orders;
 use crate::coordinator::threads::Threads;
-use crate::coordinator::travel::letters::{Directory, Post};
-use crate::coordinator::travel::players::Players;
-use crate::region::RegionId;
 use crate::simulation::{Letter, Task, Undeliverable};
 use crate::space::{ColumnPos, TilePos};
+use crate::storage::servers::Crossing;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
 
-/// Plots that leave together.
-#[derive(Clone, Debug)]
-pub struct Leaving {
-    pub plots: BTreeSet<TilePos>,
-    /// The server that gets them; `None` if they become free.
-    pub to: Option<u64>,
-    /// Regions whose last task began before the plots were closed. They may still report ground that they fetched there.
-    awaited: BTreeSet<RegionId>,
-    /// The commit that stores everything on the plots, once they are empty.
-    until: Option<u64>,
-    /// `true` if nothing of them is left here. A round may give them up.
-    pub is_ready: bool,
-}
-
-impl Leaving {
-    fn has(&self, column: ColumnPos) -> bool {
-        self.plots.contains(&column.tile())
-    }
-}
-
 /// Empties the plots that leave.
 pub fn leave_plots(
     servers: Option<Res<Servers>>,
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     mut deadlines: ResMut<Deadlines>,
     mut saves: ResMut<Saves>,
     mut directory: ResMut<Directory>,
-    mut post: ResMut<Post>,
+    mut post: ResMut<MailQueue>,
     mut players: ResMut<Players>,
     threads: Res<Threads>,
     mut publisher: ResMut<Publisher>,
@@ -61,8 +43,8 @@ pub fn leave_plots(
         let ready = groups.iter().filter(|leaving| leaving.is_ready).count();
         for leaving in groups.iter_mut().filter(|leaving| !leaving.is_ready) {
             let (saves, directory) = (&mut *saves, &mut *directory);
-            for region in dimension.regionizer.regions() {
-                if let Some(column) = dimension.regionizer.columns(region).find(|column| leaving.has(*column)) {
+            for region in dimension.regions.regionizer.regions() {
+                if let Some(column) = dimension.regions.regionizer.columns(region).find(|column| leaving.has(*column)) {
                     let plot = (dimension.id, column.tile());
                     players.leave_with(plot, |id| directory.is_in(id, dimension.id, region));
                 }
@@ -71,7 +53,7 @@ pub fn leave_plots(
             dimension.drop_failures(has);
             dimension.empty_regions(has, || Task::Leave, &mut deadlines, saves, directory, &mut post, &mut publisher);
             dimension.return_arrivals(has, &mut post);
-            for traveller in dimension.transit.take_if(has) {
+            for traveller in dimension.mail.transit.take_if(has) {
                 post.drop_traveller(traveller, Undeliverable::NoSuchEntity, directory, &mut publisher);
             }
             leaving.awaited.retain(|region| deadlines.running.contains_key(&(dimension.id, *region)));
@@ -98,22 +80,43 @@ pub fn leave_plots(
 impl Dimension {
     /// Returns the letters of entities that wait to arrive in columns like these, and those of other servers. The next owner of
     /// the ground finds both in the store, and a letter that waited for the ground would bring them a second time.
-    fn return_arrivals(&mut self, is_to_go: impl Fn(ColumnPos) -> bool, post: &mut Post) {
-        let columns: Vec<ColumnPos> = self.letters.keys().copied().filter(|column| is_to_go(*column)).collect();
+    fn return_arrivals(&mut self, is_to_go: impl Fn(ColumnPos) -> bool, post: &mut MailQueue) {
+        let columns: Vec<ColumnPos> = self.mail.letters.keys().copied().filter(|column| is_to_go(*column)).collect();
         for column in columns {
-            let Some(letters) = self.letters.get_mut(&column) else { continue };
+            let Some(letters) = self.mail.letters.get_mut(&column) else { continue };
             let arrivals: Vec<Letter> =
                 letters.extract_if(.., |letter| letter.brings().is_some() || letter.crossing.is_some()).collect();
             if letters.is_empty() {
-                self.letters.remove(&column);
+                self.mail.letters.remove(&column);
             }
             for letter in arrivals {
                 let place = self.letter_place(column, &letter);
-                if !self.letters.contains_key(&column) {
+                if !self.mail.letters.contains_key(&column) {
                     self.release(Ticket::Letters(place));
-                    self.letter_places.end(place);
+                    self.mail.letter_places.end(place);
                 }
                 post.give_back(letter, Undeliverable::OtherServer(column));
+            }
+        }
+    }
+
+    /// Notes that another server has a plot or the ground around it. Letters that wait for it go there, or come back.
+    pub fn note_elsewhere(&mut self, plot: TilePos, other: u64, saves: &mut Saves, post: &mut MailQueue) {
+        let (id, now) = (self.id, self.time.real_now);
+        let Some(plots) = &mut self.plots else { return };
+        plots.note_elsewhere(plot, other, now);
+        for (column, letters) in self.mail.letters.extract_if(.., |column, _| column.tile() == plot).collect::<Vec<_>>()
+        {
+            for letter in letters {
+                let place = self.letter_place(column, &letter);
+                self.release(Ticket::Letters(place));
+                self.mail.letter_places.end(place);
+                match (post.share(&letter), letter.block()) {
+                    (Some((kind, bytes)), Some(block)) => {
+                        saves.send_to((id, plot), Crossing::Message { block, entity: None, kind, bytes });
+                    }
+                    _ => post.give_back(letter, Undeliverable::OtherServer(column)),
+                }
             }
         }
     }
@@ -140,6 +143,7 @@ impl Dimension {
         self.tell_plots();
         let is_here = |column: ColumnPos| plots.contains(&column.tile());
         let held = self
+            .demand
             .viewers
             .iter()
             .filter(|(ticket, viewer)| matches!(ticket, Ticket::Region(_)) && is_here(viewer.center));

@@ -1,19 +1,21 @@
 //! Begins rounds, and handles their answers.
 
-use super::ServerStatistics;
 use super::round::{Findings, Memory, Wishes, of_dimension};
-use crate::coordinator::clocks::clock::Clock;
-use crate::coordinator::deadlines::Deadlines;
-use crate::coordinator::dimension::{Dimension, Dimensions};
-use crate::coordinator::events::{LetterLost, ServerDrained, ServerEnded};
+use crate::coordinator::clock::Clock;
+use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::mail::directory::Directory;
+use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::events::{LetterLost, ServerDrained, ServerEnded};
+use crate::coordinator::messages::faults::WorkError;
+use crate::coordinator::messages::servers::DrainServer;
+use crate::coordinator::messages::servers::ServerStatistics;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saving::save::{Moment, Saves};
-use crate::coordinator::streaming::orders::Orders;
+use crate::coordinator::saves::{Moment, Saves};
+use crate::coordinator::schedule::deadlines::Deadlines;
+use crate::coordinator::servers::players::Players;
+use crate::coordinator::stream::orders::Orders;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
-use crate::coordinator::threads::work_error::WorkError;
-use crate::coordinator::travel::letters::{Directory, Post};
-use crate::coordinator::travel::players::Players;
 use crate::simulation::{Address, Letter, Undeliverable};
 use crate::space::{ColumnPos, DimensionId, TilePos};
 use crate::storage::servers::{Crossing, CrossingId, Lease, Plot, Sign, TERM};
@@ -36,14 +38,6 @@ const ASKED_AT_ONCE: usize = 16;
 const LOOK_PERIOD: Duration = Duration::from_secs(5);
 /// How long a plot is kept that nothing needs.
 const IDLE: Duration = Duration::from_secs(10);
-
-/// Asks this server to give all of its ground to another server, and to take no more: for an update, or before it is stopped.
-/// A [`ServerDrained`](crate::view::ServerDrained) answers it.
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DrainServer {
-    /// The incarnation that gets the ground.
-    pub to: u64,
-}
 
 /// This server, if several servers share the world.
 #[derive(Resource)]
@@ -129,7 +123,7 @@ pub fn drain_server(In(DrainServer { to }): In<DrainServer>, servers: Option<Res
 pub fn tend(
     clock: Res<Clock>,
     servers: Option<ResMut<Servers>>,
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     deadlines: Res<Deadlines>,
     mut orders: ResMut<Orders>,
     mut threads: ResMut<Threads>,
@@ -211,11 +205,11 @@ type Answer = Result<(Wishes, Result<Findings, StoreError>), WorkError>;
 fn end_round(
     In(answer): In<Answer>,
     mut servers: ResMut<Servers>,
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     deadlines: Res<Deadlines>,
     mut orders: ResMut<Orders>,
     mut saves: ResMut<Saves>,
-    mut post: ResMut<Post>,
+    mut post: ResMut<MailQueue>,
     mut players: ResMut<Players>,
     mut publisher: ResMut<Publisher>,
 ) {
@@ -300,13 +294,18 @@ fn end_round(
 
 /// Looks in the store for entities to which letters are sent and which are not here. Shared messages go to the plots of their
 /// places; other letters come back. While one search is under way, letters wait for the next: a region may send some in each tick.
-pub fn send_astray(clock: Res<Clock>, mut post: ResMut<Post>, mut saves: ResMut<Saves>, mut threads: ResMut<Threads>) {
+pub fn send_astray(
+    clock: Res<Clock>,
+    mut post: ResMut<MailQueue>,
+    mut saves: ResMut<Saves>,
+    mut threads: ResMut<Threads>,
+) {
     mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.received.forget(crossing));
-    if post.astray.is_empty() || post.next_search.is_none_or(|next| clock.now < next) {
+    if post.for_elsewhere.is_empty() || post.next_search.is_none_or(|next| clock.now < next) {
         return;
     }
     post.next_search = None;
-    let letters = mem::take(&mut post.astray);
+    let letters = mem::take(&mut post.for_elsewhere);
     let ids: Vec<Uuid> = letters.iter().filter_map(Letter::entity).collect();
     let (letters, moment) = (SyncCell::new(letters), saves.begin_question());
     let find = move |store: &WorldStore, _: &_| store.entity_places(&ids);
@@ -322,10 +321,10 @@ type Places = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
 fn end_search(
     In((letters, moment, places)): In<(SyncCell<Vec<Letter>>, Moment, Result<Places, String>)>,
     clock: Res<Clock>,
-    mut dimensions: ResMut<Dimensions>,
+    mut dimensions: ResMut<DimensionBook>,
     directory: Res<Directory>,
     mut saves: ResMut<Saves>,
-    mut post: ResMut<Post>,
+    mut post: ResMut<MailQueue>,
     mut publisher: ResMut<Publisher>,
 ) {
     let is_known = places.is_ok();
@@ -347,7 +346,7 @@ fn end_search(
         match (place, open, letter.crossing) {
             // A later round finds the letter again.
             (None, _, Some(crossing)) if !is_known => saves.received.forget(crossing),
-            (None, _, None) if !is_known => post.astray.push(letter),
+            (None, _, None) if !is_known => post.for_elsewhere.push(letter),
             (Some(_), Some((open, column)), _) if open.may_have(column) && open.owner(column).is_none() => {
                 open.send_letter(column, letter);
             }
@@ -389,7 +388,7 @@ impl Servers {
 }
 
 /// Puts what another server sent on this one's ground. It is removed from the store with the commit that has its effect.
-pub fn receive(id: CrossingId, crossing: Crossing, saves: &mut Saves, post: &mut Post) {
+pub fn receive(id: CrossingId, crossing: Crossing, saves: &mut Saves, post: &mut MailQueue) {
     match crossing {
         Crossing::Entities(records) => {
             for record in records {

@@ -1,9 +1,9 @@
 //! File operations of jobs, on a thread of their own.
 
 use crate::block::BlockRegistry;
-use crate::coordinator::snapshots::error::JobError;
-use crate::coordinator::snapshots::order::StoreSnapshot;
-use crate::coordinator::threads::work_error::WorkError;
+use crate::coordinator::messages::faults::WorkError;
+use crate::coordinator::messages::snapshots::JobError;
+use crate::coordinator::messages::snapshots::StoreSnapshot;
 use crate::snapshot::{Snapshot, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{ColumnPos, DimensionId};
 use crate::storage::{StoreError, WorldStore};

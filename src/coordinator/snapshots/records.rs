@@ -11,7 +11,7 @@
 
 use crate::block::BlockRegistry;
 use crate::bytes;
-use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
+use crate::coordinator::messages::snapshots::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotSource};
 use crate::snapshot::{BlockFilter, RestoreSequence, StoreOptions, StoredSnapshot, StoredSnapshotError};
 use crate::space::{BlockBox, DimensionId};
 use crate::work::{FileError, Tell, if_exists, sync_folder};

@@ -1,14 +1,14 @@
 //! One capture or restore: its next orders, and the results of earlier ones.
 
-mod columns;
+pub mod columns;
 pub(in crate::coordinator) mod phase;
 mod task;
 mod work;
 
 use super::records::Record;
-use crate::coordinator::jobs::job::{JobId, JobKind};
-use crate::coordinator::snapshots::error::JobError;
-use crate::coordinator::snapshots::order::SnapshotOrder;
+use crate::coordinator::messages::jobs::{JobId, JobKind};
+use crate::coordinator::messages::snapshots::JobError;
+use crate::coordinator::messages::snapshots::SnapshotOrder;
 use crate::coordinator::surroundings::Surroundings;
 use crate::simulation::ColumnAnswer;
 use crate::space::ColumnPos;

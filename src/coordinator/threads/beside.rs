@@ -2,9 +2,9 @@
 //! again, and never answered if it panics.
 
 use super::Threads;
-use super::work_error::{WorkError, caught};
 use crate::block::BlockRegistry;
-use crate::coordinator::exchange::Notifier;
+use crate::coordinator::messages::faults::{WorkError, caught};
+use crate::coordinator::threads::exchange::Notifier;
 use crate::storage::WorldStore;
 use bevy::prelude::*;
 use std::thread::Builder;

@@ -1,8 +1,8 @@
 //! Pools for generating and loading columns.
 
 use super::ready::ColumnsReady;
-use crate::coordinator::exchange::{Event, Notifier};
-use crate::coordinator::streaming::order_queue::{OrderQueue, Urgency};
+use crate::coordinator::threads::exchange::{Event, Notifier};
+use crate::coordinator::threads::order_queue::{OrderQueue, Urgency};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use crate::storage::WorldStore;

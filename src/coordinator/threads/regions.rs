@@ -1,7 +1,8 @@
 //! Region threads: they take jobs in the order of handover, and ended tasks wait for the coordinator.
 
-use crate::coordinator::exchange::{Event, Notifier};
-use crate::coordinator::fault::{panic, region_fault::RegionFault};
+use crate::coordinator::messages::faults::RegionFault;
+use crate::coordinator::threads::exchange::{Event, Notifier};
+use crate::coordinator::threads::panic;
 use crate::region::RegionId;
 use crate::simulation::{Assignment, Outbox, RegionTemplate, RegionWorld, Salvage};
 use crate::space::DimensionId;

@@ -3,11 +3,11 @@
 use super::super::looks::{LookTable, LooksInUse};
 use super::super::queue::ColumnKey;
 use super::super::systems::{ChunkMesher, Eyes, show_finished};
-use super::super::{ChunkMeshProgress, RenderOrigin};
 use super::geometry::Geometry;
 use super::ground::{FarGround, TILE};
 use super::tiles::FarTiles;
 use super::{FarMaterial, FarMesh, FarMeshProgress, HiddenFarView, mesher};
+use crate::render::chunk_meshes::{ChunkMeshProgress, RenderOrigin};
 use crate::space::ColumnPos;
 use crate::view::{ColumnChange, ColumnChanged, FarColumnChanged, FarColumns, FarView, PublishedColumns};
 use bevy::prelude::*;

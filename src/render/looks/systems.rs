@@ -126,7 +126,7 @@ pub(in crate::render) fn collect_looks(
         let known = assets.looks.as_ref();
         let mut table = LookTable::new(&blocks, wanted.iter().filter_map(|handle| known?.get(handle)));
         let meshers = meshing.iter().flat_map(|meshing| meshing.meshers.iter());
-        meshers.for_each(|mesher| table.share(&blocks, &**mesher));
+        meshers.for_each(|mesher| table.share(&blocks, |block| mesher.draws(block), |block| mesher.reads(block)));
         table.errors.iter().for_each(|error| error!("{error}"));
         warn_of_misfits(&blocks, wanted.iter().filter_map(|handle| Some((handle, known?.get(handle)?))), &mut told);
         if let Some(server) = assets.server.as_ref().filter(|_| assets.images.is_some()) {

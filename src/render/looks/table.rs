@@ -3,7 +3,6 @@
 use super::loader::check;
 use super::{BlockLook, BlockLooks, FaceLook, Form, RenderMode};
 use crate::block::{BlockId, BlockName, BlockRegistry, BlockShape, BlockType, turned_state};
-use crate::render::BlockMesher;
 use crate::render::quads::{Side, UP};
 use crate::space::{Face, Turn};
 use bevy::prelude::*;
@@ -114,12 +113,17 @@ impl LookTable {
     }
 
     /// Leaves the blocks to a mesher of the game that it draws, and marks those that it reads.
-    pub fn share(&mut self, blocks: &BlockRegistry, mesher: &dyn BlockMesher) {
+    pub fn share(
+        &mut self,
+        blocks: &BlockRegistry,
+        draws: impl Fn(&BlockType) -> bool,
+        reads: impl Fn(&BlockType) -> bool,
+    ) {
         for (index, (drawn, class)) in (0..).zip(self.drawn.iter_mut().zip(&mut self.classes)) {
             let block = blocks.block(BlockId::new(index));
-            if mesher.draws(block) {
+            if draws(block) {
                 (drawn.form, drawn.hides, *class) = (Form::Nothing, 0, OTHER);
-            } else if mesher.reads(block) {
+            } else if reads(block) {
                 *class |= OTHER;
             }
         }

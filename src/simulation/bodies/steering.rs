@@ -2,7 +2,7 @@
 
 use super::character::{CharacterController, Intent};
 use super::{BlockBody, BodyState};
-use crate::simulation::Received;
+use crate::simulation::letters::letter::Received;
 use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -49,7 +49,7 @@ pub struct SteeredBody {
     pub character: CharacterController,
     /// The length of a step, in seconds: a tick of its region.
     pub step: f64,
-    /// The height of the [`Floor`](super::floor::Floor) of its dimension.
+    /// The height of the [`Floor`](crate::simulation::Floor) of its dimension.
     pub floor: i64,
 }
 

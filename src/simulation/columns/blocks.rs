@@ -1,11 +1,12 @@
 //! The ground of a region as a game system sees it: [`RegionBlocks`], and the columns below it.
 
 use super::light::RegionLight;
-use super::notices::{GroundTypes, Notices};
+use super::notices::Notices;
 use crate::block::{BlockId, BlockLayout, BlockRegistry};
 use crate::chunk::{BlockValueError, Chunk, Column, RayHit, cast_ray};
 use crate::light::{ColumnLight, Light};
 use crate::region::RegionId;
+use crate::simulation::columns::column_source::GroundTypes;
 use crate::simulation::{BlockTicks, ColumnError, ColumnSource, FetchedColumn, Position, TimeOfDay};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, HeightSet, SectionPos};
 use crate::storage::LoadedColumn;

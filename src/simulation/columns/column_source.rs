@@ -1,19 +1,34 @@
 //! The sources of a column that a region requests during a tick: the store, or the dimension's generator.
 
-use super::light::LightRules;
-use super::notices::GroundTypes;
-use crate::block::{BlockId, BlockRegistry};
+use crate::block::{BlockId, BlockRegistry, BlockSet, tags};
 use crate::chunk::{Chunk, Column};
 use crate::generation::{GenerateError, GenerateRequest, Generator, generate};
 use crate::region::RegionId;
-use crate::simulation::{Floor, LoadedColumn, Viewer};
+use crate::simulation::columns::light::LightRules;
+use crate::simulation::info::Floor;
+use crate::simulation::position::Viewer;
 use crate::space::{
     BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos, TilePos, chunk_heights,
 };
-use crate::storage::{StoreError, WorldStore};
+use crate::storage::{LoadedColumn, StoreError, WorldStore};
+use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+
+/// Block types that the ground looks for.
+pub struct GroundTypes {
+    /// Those that hear of changes; `None` if there are none.
+    pub noticing: Option<BlockSet>,
+    /// Those that get random ticks; `None` if there are none.
+    pub random: Option<BlockSet>,
+}
+
+impl GroundTypes {
+    pub fn new(blocks: &BlockRegistry) -> Self {
+        Self { noticing: blocks.tag(tags::NOTICES).cloned(), random: blocks.tag(tags::RANDOM_TICKS).cloned() }
+    }
+}
 
 /// The reason why a column was not available, or why work on it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,9 +2,9 @@
 
 use super::column_source::{ColumnError, ColumnSource, FetchedColumn};
 use crate::block::BlockId;
-use crate::simulation::LoadedColumn;
 use crate::snapshot::{BlockChoice, BlockFilter, SnapshotParts, restored_chunk};
 use crate::space::{BlockBox, BlockPos, HeightSet};
+use crate::storage::LoadedColumn;
 use std::ops::Range;
 
 impl ColumnSource {

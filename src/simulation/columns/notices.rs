@@ -5,7 +5,7 @@
 
 use super::block_ticks::{BlockTick, BlockTicks};
 use super::blocks::RegionColumns;
-use crate::block::{BlockId, BlockRegistry, BlockSet, tags};
+use crate::block::BlockId;
 use crate::space::{BlockPos, Face};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
@@ -85,20 +85,6 @@ pub struct GroundSettings {
 impl Default for GroundSettings {
     fn default() -> Self {
         Self { updates_per_tick: 4_096, random_ticks: 3 }
-    }
-}
-
-/// Block types that the ground looks for.
-pub struct GroundTypes {
-    /// Those that hear of changes; `None` if there are none.
-    pub noticing: Option<BlockSet>,
-    /// Those that get random ticks; `None` if there are none.
-    pub random: Option<BlockSet>,
-}
-
-impl GroundTypes {
-    pub fn new(blocks: &BlockRegistry) -> Self {
-        Self { noticing: blocks.tag(tags::NOTICES).cloned(), random: blocks.tag(tags::RANDOM_TICKS).cloned() }
     }
 }
 

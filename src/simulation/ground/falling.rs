@@ -2,9 +2,10 @@
 
 use super::{GroundSystems, order_systems};
 use crate::block::{BlockId, BlockLayout, BlockRegistry, BlockSet, BlockShape, tags};
-use crate::simulation::{
-    BlockChanged, BlockTypes, Position, RegionBlocks, RegionColumns, RegionInfo, RegionTick, StableId,
-};
+use crate::simulation::block_types::BlockTypes;
+use crate::simulation::entities::StableId;
+use crate::simulation::schedules::RegionTick;
+use crate::simulation::{BlockChanged, Position, RegionBlocks, RegionColumns, RegionInfo};
 use crate::space::BlockPos;
 use bevy::prelude::*;
 use serde::{Deserialize, Serialize};

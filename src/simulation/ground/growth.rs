@@ -2,7 +2,9 @@
 
 use super::{GroundError, GroundFault, GroundSystems, order_systems};
 use crate::block::{BlockId, BlockRegistry};
-use crate::simulation::{BlockTypes, RandomTick, RegionBlocks, RegionColumns, RegionTick, SplitMix64};
+use crate::simulation::block_types::BlockTypes;
+use crate::simulation::schedules::RegionTick;
+use crate::simulation::{RandomTick, RegionBlocks, RegionColumns, SplitMix64};
 use crate::space::BlockPos;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;

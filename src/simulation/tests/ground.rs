@@ -3,9 +3,10 @@
 use super::*;
 use crate::block::{BlockId, BlockType, Schema, tags};
 use crate::liquid::{LiquidRules, liquid_states};
+use crate::simulation::schedules::RegionTick;
 use crate::simulation::{
     BlockChanged, BlockDropped, FallingBlock, GroundSettings, GrowthRule, RandomTick, RegionBlocks, RegionColumns,
-    RegionTick, RuleLoop, add_falling_blocks, add_growth, add_liquids,
+    RuleLoop, add_falling_blocks, add_growth, add_liquids,
 };
 use proptest::prelude::*;
 
@@ -317,7 +318,7 @@ fn a_change_at_a_border_is_heard_after_the_neighbor_is_loaded() {
 /// Two rules that undo each other.
 fn quarrel(
     mut changed: MessageReader<BlockChanged>,
-    types: Res<crate::simulation::BlockTypes>,
+    types: Res<crate::simulation::block_types::BlockTypes>,
     mut blocks: RegionBlocks,
 ) {
     let stone = types.id("game:stone").unwrap();

@@ -78,7 +78,7 @@ fn unregistered_components_matter_only_on_entities_that_can_travel() {
 fn an_observed_entity_is_no_error() {
     let mut regions = regions();
     let world = regions.world(1);
-    world.spawn(place(10)).observe(|_: On<crate::simulation::EntityMoved>| {});
+    world.spawn(place(10)).observe(|_: On<crate::simulation::entities::EntityMoved>| {});
     assert_eq!(regions.tick(1).numbers.entities, 1);
     assert!(errors().is_empty());
 }

@@ -140,13 +140,13 @@ fn read(regions: &mut Regions) -> BTreeMap<Uuid, (u64, Known)> {
 
 fn children(regions: &mut Regions, region: u64, id: Uuid) -> Vec<Uuid> {
     let world = regions.world(region);
-    let entity = world.resource::<crate::simulation::EntityIndex>().entity(id).unwrap();
+    let entity = world.resource::<crate::simulation::entities::EntityIndex>().entity(id).unwrap();
     world.get::<Children>(entity).into_iter().flatten().map(|child| super::id(world, *child)).collect()
 }
 
 fn entity(regions: &mut Regions, region: u64, id: Uuid) -> EntityWorldMut<'_> {
     let world = regions.world(region);
-    let entity = world.resource::<crate::simulation::EntityIndex>().entity(id).unwrap();
+    let entity = world.resource::<crate::simulation::entities::EntityIndex>().entity(id).unwrap();
     world.entity_mut(entity)
 }
 

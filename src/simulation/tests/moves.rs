@@ -3,7 +3,9 @@
 use super::*;
 use crate::block::BlockId;
 use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::{EntityMoved, Moving, RegionResource, RegionTick};
+use crate::simulation::components::resources::RegionResource;
+use crate::simulation::entities::{EntityMoved, Moving};
+use crate::simulation::schedules::RegionTick;
 use bevy::ecs::entity::EntityMapper;
 use bevy::ecs::event::EntityEvent;
 use bevy::ecs::message::{MessageRegistry, Messages};

@@ -1,7 +1,7 @@
 //! The game's systems are told of each new column once.
 
 use super::*;
-use crate::simulation::NewColumn;
+use crate::simulation::work::new_columns::NewColumn;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -22,7 +22,10 @@ fn regions() -> Regions {
     Regions::with_plugins(
         |_| {},
         |region| {
-            region.init_resource::<Told>().init_resource::<Armed>().add_systems(super::super::RegionTick, listen);
+            region
+                .init_resource::<Told>()
+                .init_resource::<Armed>()
+                .add_systems(crate::simulation::schedules::RegionTick, listen);
         },
     )
 }

@@ -1,9 +1,11 @@
 //! Salvaging a world after a panic.
 
 use super::*;
-use crate::simulation::{
-    Address, Letter, LetterSender, Moving, Received, RegionTick, Returned, Salvage, Undeliverable, Viewer,
-};
+use crate::simulation::Viewer;
+use crate::simulation::entities::Moving;
+use crate::simulation::letters::letter::{Address, Letter, LetterSender, Received, Returned, Undeliverable};
+use crate::simulation::schedules::RegionTick;
+use crate::simulation::tick::salvage::Salvage;
 use std::any::type_name;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::block::Schema;
-use crate::simulation::{EntityIndex, Viewer};
+use crate::simulation::Viewer;
+use crate::simulation::entities::EntityIndex;
 use crate::storage::EntityRecord;
 use bevy::ecs::observer::On;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,12 @@
 //! The arrival of entities in a region world.
 
-use super::components::RegionComponents;
-use super::entities::{EntityIndex, EntityMoved, Moving, remove_family};
-use super::followers::followers;
-use super::mapping::{Arrived, Mapping};
-use super::relationships::insert_relationships;
-use super::ticks::ChangeClock;
 use crate::simulation::columns::blocks::RegionColumns;
+use crate::simulation::components::RegionComponents;
+use crate::simulation::components::followers::followers;
+use crate::simulation::components::mapping::{Arrived, Mapping};
+use crate::simulation::components::relationships::insert_relationships;
+use crate::simulation::components::ticks::ChangeClock;
+use crate::simulation::entities::{EntityIndex, EntityMoved, Moving, remove_family};
 use crate::simulation::inbox_outbox::{Passenger, Traveller};
 use crate::simulation::world::RegionContents;
 use bevy::ecs::bundle::BundleScratch;

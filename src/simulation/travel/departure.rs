@@ -1,15 +1,16 @@
 //! The departure of entities from a region world.
 
-use super::components::{Stored, TakenComponent, release_linked};
-use super::entities::{MoveCause, Moving, StableId, forget};
-use super::followers::followers;
-use super::relationships::take_relationships;
-use super::stored_entities::record;
-use super::ticks::ChangeClock;
 use crate::simulation::columns::blocks::RegionColumns;
+use crate::simulation::components::followers::followers;
+use crate::simulation::components::relationships::take_relationships;
+use crate::simulation::components::stored_entities::record;
+use crate::simulation::components::ticks::ChangeClock;
+use crate::simulation::components::{Stored, TakenComponent, release_linked};
+use crate::simulation::entities::{MoveCause, Moving, StableId, forget};
 use crate::simulation::inbox_outbox::{Passenger, Traveller};
+use crate::simulation::letters::letter::Letter;
 use crate::simulation::world::RegionContents;
-use crate::simulation::{Letter, Position, Viewer};
+use crate::simulation::{Position, Viewer};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;

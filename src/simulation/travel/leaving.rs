@@ -1,13 +1,14 @@
 //! Entities that leave a region world for the store: players who log out, and entities in evicted columns.
 
-use super::components::RegionComponents;
-use super::entities::{EntityIndex, Moving, StableId, remove_family};
-use super::followers::{followers, place, roots};
-use super::stored_entities::record;
-use crate::simulation::columns::unsaved::collect_unsaved;
+use crate::simulation::components::RegionComponents;
+use crate::simulation::components::followers::{followers, place, roots};
+use crate::simulation::components::stored_entities::record;
+use crate::simulation::entities::{EntityIndex, Moving, StableId, remove_family};
 use crate::simulation::inbox_outbox::MirrorUpdate;
+use crate::simulation::letters::letter::{Letter, Undeliverable};
+use crate::simulation::work::unsaved::collect_unsaved;
 use crate::simulation::world::{RegionContents, get};
-use crate::simulation::{Letter, LoggedOut, Player, Position, Undeliverable};
+use crate::simulation::{LoggedOut, Player, Position};
 use crate::space::ColumnPos;
 use crate::storage::EntityRecord;
 use bevy::platform::collections::HashSet;

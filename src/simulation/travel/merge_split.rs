@@ -2,16 +2,17 @@
 
 use super::arrival::arrive_all;
 use super::departure::depart_all;
-use super::entities::{EntityIndex, MoveCause};
-use super::followers::roots;
-use super::resources::{settle_resources, take_resources};
 use crate::region::RegionPart;
+use crate::simulation::RegionInfo;
 use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::columns::unsaved::collect_chunks;
+use crate::simulation::components::followers::roots;
+use crate::simulation::components::resources::{settle_resources, take_resources};
+use crate::simulation::entities::{EntityIndex, MoveCause};
 use crate::simulation::inbox_outbox::Inbox;
-use crate::simulation::post::Post;
+use crate::simulation::letters::letter::Letter;
+use crate::simulation::letters::post::Post;
+use crate::simulation::work::unsaved::collect_chunks;
 use crate::simulation::world::{RegionContents, RegionWorld};
-use crate::simulation::{Letter, RegionInfo};
 use crate::storage::SaveBatch;
 use bevy::prelude::*;
 use std::mem;

@@ -2,7 +2,8 @@
 
 use super::worker::{self, FromWorker, ToWorker};
 use crate::chunk_sync::{EditAnswer, SyncArea, SyncProgress};
-use crate::coordinator::{BlockRefused, ColumnUpdate, DecidedEdit, Published, SetBlock};
+use crate::coordinator::messages::{BlockRefused, ColumnUpdate, DecidedEdit, Published};
+use crate::simulation::SetBlock;
 use crate::simulation::{BlockAccessError, BlockTypes};
 use crate::space::DimensionId;
 use crate::view::viewers::Place;

@@ -3,7 +3,7 @@
 use super::ChunkSyncPeer;
 use crate::block::BlockId;
 use crate::chunk_sync::SyncEdit;
-use crate::coordinator::SetBlock;
+use crate::simulation::SetBlock;
 use crate::simulation::{BlockTypes, Viewer};
 use crate::view::requests::EditQueue;
 use crate::view::viewers::Place;

@@ -5,7 +5,9 @@ use crate::chunk::Chunk;
 use crate::chunk_sync::{
     FoundChunk, KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress,
 };
-use crate::coordinator::{AskChunks, AskError, ChunkState, ChunksAnswer, MAX_WHOLE_HEIGHT, MainLink, requests};
+use crate::coordinator::answers::chunk_states::ask_chunks;
+use crate::coordinator::messages::{AskChunks, AskError, ChunkState, ChunksAnswer};
+use crate::coordinator::{MAX_WHOLE_HEIGHT, MainLink};
 use crate::simulation::{BlockTypes, Viewer};
 use crate::space::{ChunkPos, DimensionId, chunk_heights};
 use crate::view::receive::DecidedEdits;
@@ -401,7 +403,7 @@ pub(in crate::view) fn ask(link: Res<MainLink>, mut asks: MessageReader<AskChunk
             column.is_loaded(chunk.y).then(|| column.chunk(chunk.y).cloned().unwrap_or_else(air))
         };
         let published: Vec<_> = ask.chunks.iter().map(newest).collect();
-        link.request(requests::ask_chunks, (ask.clone(), published));
+        link.request(ask_chunks, (ask.clone(), published));
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::block::{BlockId, BlockRegistry, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, Renumbering, format};
 use crate::chunk_sync::{ChunkCache, EditAnswer, SyncArea, SyncClient, SyncError, SyncNews, SyncProgress, SyncWelcome};
-use crate::coordinator::ColumnUpdate;
+use crate::coordinator::messages::ColumnUpdate;
 use crate::light::{ColumnLight, LightTable};
 use crate::object_store::ObjectStoreError;
 use crate::simulation::{RegionLight, light_alone};

@@ -135,3 +135,11 @@ fn put<S: KeyValueStore>(store: &S, entries: &[(Family, &[u8], &[u8])]) -> Outco
 fn contents<S: KeyValueStore>(store: &S, family: Family) -> Outcome<Vec<KeyValue>> {
     Ok(store.scan(family, &[]..&[0xff; 3], usize::MAX)?)
 }
+
+/// The next of a series of pseudo-random numbers, the same in every run.
+fn noise(state: &mut u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
+}

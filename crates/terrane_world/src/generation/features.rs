@@ -11,7 +11,7 @@ mod tests;
 mod tree;
 
 pub use boulder::Boulder;
-pub use canvas::{FeatureCanvas, FeatureRandom};
+pub use canvas::{FeatureCanvas, FeatureRandom, FeatureReach};
 pub use error::FeatureError;
 pub use placement::Placement;
 pub use tree::{Tree, TreeShape};
@@ -69,22 +69,6 @@ pub trait Feature: Send + Sync + 'static {
 
     /// Draws the feature.
     fn draw(&self, canvas: &mut FeatureCanvas<'_, '_>) -> Result<(), GenerateError>;
-}
-
-/// The maximum distances between the origin and a [`Feature`]'s blocks. The origin is the highest block of the ground.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FeatureReach {
-    /// The distance along x and along z, to either side, in blocks.
-    pub horizontal: u32,
-    /// The distance upwards in blocks.
-    pub up: u32,
-    /// The distance downwards in blocks.
-    pub down: u32,
-}
-
-impl FeatureReach {
-    /// The maximum reach of a feature: four columns to each side.
-    pub const LIMIT: Self = Self { horizontal: 64, up: 256, down: 256 };
 }
 
 /// The maximum number of origins that are checked for one column.

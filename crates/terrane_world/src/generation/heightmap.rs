@@ -8,11 +8,12 @@ mod tests;
 
 pub use error::HeightmapError;
 
+use super::COLUMN_AREA;
 use super::digest::GeneratorIdentity;
 use super::digest::{Digest, scramble};
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
 use super::surface::{SurfaceAnswer, SurfaceRequest};
-use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};
+use super::terrain::{Cell, Terrain, first_block};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;
 use crate::space::CHUNK_SIZE;

@@ -1,10 +1,11 @@
 //! [`Hills`]: endless smooth hills.
 
+use super::COLUMN_AREA;
 use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
 use super::noise::{fold, set_within, smooth_noise};
 use super::surface::{SurfaceAnswer, SurfaceRequest};
-use super::terrain::{COLUMN_AREA, Cell, Terrain, first_block};
+use super::terrain::{Cell, Terrain, first_block};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;
 use crate::space::CHUNK_SIZE;

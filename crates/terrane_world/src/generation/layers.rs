@@ -16,10 +16,10 @@ pub use layer_column::LayerColumn;
 pub use veins::Veins;
 pub use water::WaterFill;
 
+use super::COLUMN_AREA;
 use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource};
-use super::terrain::COLUMN_AREA;
 use crate::chunk::Column;
 use std::cell::Cell;
 use std::fmt;

@@ -3,12 +3,13 @@
 #[cfg(test)]
 mod tests;
 
+use super::COLUMN_AREA;
 use super::digest::{Digest, GeneratorIdentity};
 use super::generator::{GenerateError, GenerateRequest, Generator};
 use super::layers::cut;
 use super::mask::Mask;
 use super::surface::{Surface, SurfaceAnswer, SurfaceRequest, SurfaceSource, block_at};
-use super::terrain::{COLUMN_AREA, first_block, put_uniform};
+use super::terrain::{first_block, put_uniform};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
 use crate::space::CHUNK_SIZE;

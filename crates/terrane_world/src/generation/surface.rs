@@ -1,8 +1,8 @@
 //! [`Surface`]: the end of the ground, on which later steps of a generator stand.
 
+use super::COLUMN_AREA;
 use super::digest::Digest;
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
-use super::terrain::COLUMN_AREA;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Column;
 use crate::space::{BlockPos, CHUNK_SIZE, ColumnPos};

@@ -1,5 +1,6 @@
 //! Ground with one surface: the common part of hills and height maps.
 
+use super::COLUMN_AREA;
 use super::generator::{GenerateError, GenerateRequest};
 use super::surface::{Surface, SurfaceAnswer};
 use crate::block::{BlockId, BlockRegistry};
@@ -9,9 +10,6 @@ use std::sync::Arc;
 
 /// The maximum number of chunks that a generator may put into one column: a million blocks of height.
 pub(super) const MAX_CHUNKS: u64 = 65_536;
-
-/// The number of cells of a column, seen from above. A cell's index is `x + 16 * z`.
-pub(super) const COLUMN_AREA: usize = CHUNK_SIZE * CHUNK_SIZE;
 
 /// One cell of a surface, seen from above.
 #[derive(Clone, Copy)]

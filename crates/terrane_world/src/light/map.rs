@@ -3,7 +3,6 @@
 use super::cells::{border, step};
 use super::levels::{below, equal, lit, planes_of};
 use super::optics::ChunkOptics;
-use super::parts::SIDES;
 use super::pending::Pending;
 use super::{Channel, ChunkLight, ColumnLight, LightLevels, LightTable, MAX_LEVEL};
 use crate::block::BlockId;
@@ -15,6 +14,9 @@ use std::mem;
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
+
+/// The faces towards the neighboring columns.
+pub(super) const SIDES: [Face; 4] = [Face::West, Face::East, Face::North, Face::South];
 
 /// The light of columns that border on each other, up to date with their blocks once [`advance`](Self::advance) has
 /// nothing left to do.

@@ -1,6 +1,6 @@
 //! Light maps that merge, split, and begin with light that is up to date.
 
-use super::map::{LitColumn, NONE, Slot, beyond};
+use super::map::{LitColumn, NONE, SIDES, Slot, beyond};
 use super::{ChunkLight, ColumnLight, LightMap};
 use crate::space::{ColumnPos, Face};
 use rustc_hash::FxHashMap;
@@ -8,8 +8,6 @@ use std::mem;
 
 /// From this number on, slots without a chunk are given back if they are four times as many as the others.
 const LEAST_FREED: usize = 16;
-
-pub(super) const SIDES: [Face; 4] = [Face::West, Face::East, Face::North, Face::South];
 
 impl LightMap {
     /// A map of columns whose light is up to date with each other, as [`column`](Self::column) has returned it from one map.

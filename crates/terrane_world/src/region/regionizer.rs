@@ -83,7 +83,6 @@ pub struct Regionizer<D> {
     pub(super) slots: FxHashMap<RegionId, u32>,
     pub(super) waits: FxHashMap<WaitId, Wait>,
     next_id: RegionId,
-    revision: u64,
     events: Vec<RegionEvent>,
     /// Tiles in reach of the column that is being added, their numbers if they exist, and the sections to create in them.
     reached: Vec<(SectionTilePos, Option<u32>, u64)>,
@@ -136,7 +135,6 @@ impl<D: RegionData> Regionizer<D> {
             slots: FxHashMap::default(),
             waits: FxHashMap::default(),
             next_id: RegionId(0),
-            revision: 0,
             events: Vec::new(),
             reached: Vec::new(),
             owners: Vec::new(),
@@ -180,7 +178,6 @@ impl<D: RegionData> Regionizer<D> {
         let Some(owner) = tile.owner(bit) else { return Err(absent) };
         let Some(is_empty) = tile.remove_column(column, bit, shift) else { return Err(absent) };
         if is_empty {
-            self.revision += 1;
             tile.nonempty &= !(1 << bit);
             self.mark_newly_dead(section);
         }
@@ -258,7 +255,6 @@ impl<D: RegionData> Regionizer<D> {
 
     /// Adds a column to a section that is empty and has this owner, or does not exist.
     fn add_first_column(&mut self, column: ColumnPos, section: SectionPos, owner: Option<u32>) -> RegionId {
-        self.revision += 1;
         let any_missing = self.reach(section);
         let owner = match owner {
             Some(owner) if !any_missing => owner,

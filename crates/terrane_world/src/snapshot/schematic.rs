@@ -63,7 +63,6 @@ pub use palette::AIR;
 #[doc(hidden)]
 pub use palette::dry;
 pub(super) use palette::normalized;
-pub use read::{ReadOptions, ReadReport};
 pub use write::WriteOptions;
 
 use crate::block::BlockComponentRecord;
@@ -123,6 +122,48 @@ pub struct Schematic {
     /// The names, without properties, of blocks that are water: a dry block with one of them in layer 1 is written as
     /// waterlogged. Not part of a file.
     pub water: Vec<String>,
+}
+
+/// Options and limits for reading a schematic. A number that the file declares is checked against them before it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// The maximum number of bytes after decompression.
+    pub inflated_bytes: u64,
+    /// The maximum memory of the schematic in bytes, with the allocator's overhead for each value.
+    pub memory: u64,
+    /// The maximum number of blocks of the declared size. The format itself is limited to 2^31 - 1.
+    pub volume: u64,
+    /// `true` to keep the readable part of a damaged file, as far as the memory suffices. The rest is air, and
+    /// [`ReadReport::damage`] has the error.
+    pub salvage: bool,
+}
+
+impl Default for ReadOptions {
+    /// The largest possible volume, 4 GiB of data and 1 GiB of memory; damaged files are rejected.
+    fn default() -> Self {
+        Self { inflated_bytes: 4 << 30, memory: 1 << 30, volume: (1 << 31) - 1, salvage: false }
+    }
+}
+
+/// Additional information about a file that was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadReport {
+    /// The damage of a salvaged file. Everything after it is missing.
+    pub damage: Option<SchematicError>,
+    /// The number of blocks that were read, up to the first one that did not fit into memory. The rest is air.
+    pub blocks: u64,
+    /// The number of uncompressed bytes that were read.
+    pub bytes: u64,
+    /// `true` if the data is complete, but the checksum after it is missing.
+    pub lacks_checksum: bool,
+    /// `true` if other bytes follow the data. They were not read.
+    pub has_trailing_bytes: bool,
+    /// The number of block entities outside of the box. They are kept.
+    pub stray_block_entities: u64,
+    /// The number of block entities and entities without a valid position or name. They were left out.
+    pub malformed: u64,
+    /// The first malformed entry's error, with its index in the path.
+    pub first_malformed: Option<SchematicError>,
 }
 
 /// The biomes of a schematic.

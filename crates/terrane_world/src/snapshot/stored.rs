@@ -184,15 +184,6 @@ impl StoredSnapshot {
         Ok((snapshot, report))
     }
 
-    /// Removes the folder with all its content.
-    pub fn remove(self) -> Result<()> {
-        let gone = create::unfinished(&self.folder)?;
-        create::clear(&gone)?;
-        // A crash in the middle leaves nothing under the snapshot's name.
-        fs::rename(&self.folder, &gone).map_err(FileError::of(&self.folder, "rename"))?;
-        create::clear(&gone)
-    }
-
     fn tell(&self, done: u64, progress: Tell<'_>) -> Result<()> {
         match progress(&Progress::of(done, self.columns.len() as u64)) {
             ControlFlow::Continue(()) => Ok(()),

@@ -1,14 +1,15 @@
 //! Work of regions for a job: on single columns, a few at a time, or on all columns of a region at once.
 
-use super::phase::Answers;
 use super::task::Task;
+use crate::coordinator::columns::ColumnState;
 use crate::coordinator::dimension::Dimension;
-use crate::coordinator::dimension::column_state::ColumnState;
-use crate::coordinator::snapshots::outcome::ColumnResult;
+use crate::coordinator::messages::jobs::JobId;
+use crate::coordinator::messages::snapshots::ColumnResult;
 use crate::coordinator::surroundings::Surroundings;
 use crate::simulation::{Answer, ColumnAnswer, ColumnWork, Letter, OrderedWork};
 use crate::snapshot::Snapshot;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -21,6 +22,10 @@ const RETRY: Duration = Duration::from_millis(500);
 /// How often a region is asked again whether an entity is alive. In between it ends a tick.
 const LOOKS: u32 = 100;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// The results of regions for columns, and the time that each took, until the jobs take them.
+#[derive(Resource, Default)]
+pub struct ColumnAnswers(pub Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>);
 
 /// A column, or a part of one.
 #[derive(Clone, Debug)]
@@ -161,8 +166,9 @@ impl Round {
         // The entities of an evicted column were seen when it left its region.
         self.unseen.retain(|column| open.columns.is_in_region(*column) && !is_halted(open, *column));
         let mut regions = FxHashSet::default();
-        let of_new_region =
-            |column: &ColumnPos| open.regionizer.region_at(*column).is_some_and(|region| regions.insert(region));
+        let of_new_region = |column: &ColumnPos| {
+            open.regions.regionizer.region_at(*column).is_some_and(|region| regions.insert(region))
+        };
         let asked = self.unseen.iter().copied().filter(of_new_region);
         self.asked = asked.take(world.config.snapshots.columns.max(1)).collect();
         for column in &self.asked {
@@ -188,8 +194,8 @@ impl Round {
 }
 
 fn is_halted(open: &Dimension, column: ColumnPos) -> bool {
-    let region = open.regionizer.region_at(column);
-    region.and_then(|region| open.regionizer.data(region)).is_some_and(|slot| slot.halted.is_some())
+    let region = open.regions.regionizer.region_at(column);
+    region.and_then(|region| open.regions.regionizer.data(region)).is_some_and(|slot| slot.halted.is_some())
 }
 
 fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
@@ -202,7 +208,7 @@ impl Task {
     fn send(&self, at: ChunkPos, work: ColumnWork, world: &mut Surroundings) {
         let (id, column, notifier) = (self.id, at.column(), world.threads.notifier.clone());
         let tell = move |answer, took| {
-            notifier.run(move |world| world.resource_mut::<Answers>().columns.push((id, column, answer, took)));
+            notifier.run(move |world| world.resource_mut::<ColumnAnswers>().0.push((id, column, answer, took)));
         };
         let config = &world.config;
         let share = (!config.tick_mode.is_lockstep()).then_some(config.snapshots.tick_share);

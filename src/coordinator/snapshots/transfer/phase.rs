@@ -3,13 +3,13 @@
 use super::columns::{Columns, Round};
 use super::task::{StoredPlaces, Task};
 use crate::block::BlockRegistry;
-use crate::coordinator::jobs::job::JobId;
-use crate::coordinator::saving::save::Saves;
-use crate::coordinator::snapshots::error::JobError;
-use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder, SnapshotSource, StoreSnapshot};
+use crate::coordinator::messages::faults::WorkError;
+use crate::coordinator::messages::jobs::JobId;
+use crate::coordinator::messages::snapshots::JobError;
+use crate::coordinator::messages::snapshots::{EntityRestore, SnapshotOrder, SnapshotSource, StoreSnapshot};
+use crate::coordinator::saves::Saves;
 use crate::coordinator::snapshots::{files, records};
 use crate::coordinator::surroundings::Surroundings;
-use crate::coordinator::threads::work_error::WorkError;
 use crate::simulation::{ColumnAnswer, ColumnWork};
 use crate::snapshot::StoredSnapshot;
 use crate::space::{ColumnPos, DimensionId};
@@ -28,8 +28,6 @@ use uuid::Uuid;
 /// Answers for jobs that were not taken yet.
 #[derive(Resource, Default)]
 pub struct Answers {
-    /// The results of regions for columns, and the time that each took.
-    pub columns: Vec<(JobId, ColumnPos, ColumnAnswer, Duration)>,
     /// The results of work done elsewhere.
     pub elsewhere: Vec<(JobId, SyncCell<Take>)>,
 }

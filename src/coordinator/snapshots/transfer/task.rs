@@ -1,11 +1,13 @@
 //! The state of a job that all of its phases share.
 
 use super::columns::{Columns, Piece};
-use crate::coordinator::jobs::job::{JobId, JobProgress, JobState};
-use crate::coordinator::saving::save::{Moment, Saves};
-use crate::coordinator::snapshots::error::JobError;
-use crate::coordinator::snapshots::order::{AfterCrash, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource};
-use crate::coordinator::snapshots::outcome::{ColumnOutcome, ColumnResult, JobOutcome};
+use crate::coordinator::messages::jobs::{JobId, JobProgress, JobState};
+use crate::coordinator::messages::snapshots::JobError;
+use crate::coordinator::messages::snapshots::{
+    AfterCrash, EntityRestore, RestoreSnapshot, SnapshotOrder, SnapshotSource,
+};
+use crate::coordinator::messages::snapshots::{ColumnOutcome, ColumnResult, JobOutcome};
+use crate::coordinator::saves::{Moment, Saves};
 use crate::coordinator::snapshots::records::Record;
 use crate::coordinator::surroundings::Surroundings;
 use crate::region::RegionId;

@@ -2,8 +2,8 @@
 
 use super::columns::{Piece, Turn};
 use super::task::{StoredPlaces, Task};
-use crate::coordinator::snapshots::order::{EntityRestore, SnapshotOrder};
-use crate::coordinator::snapshots::outcome::ColumnResult;
+use crate::coordinator::messages::snapshots::ColumnResult;
+use crate::coordinator::messages::snapshots::{EntityRestore, SnapshotOrder};
 use crate::coordinator::surroundings::Surroundings;
 use crate::simulation::ColumnWork;
 use crate::storage::EntityRecord;
@@ -14,7 +14,7 @@ impl Task {
         let Piece { column, .. } = *piece;
         if let SnapshotOrder::Capture(capture) = &*self.order
             && capture.leaves_ungenerated
-            && !world.dimensions.open.get(&capture.dimension).is_some_and(|open| open.stored.is_completed(column))
+            && !world.dimensions.open.get(&capture.dimension).is_some_and(|open| open.land.stored.is_completed(column))
         {
             self.end_column(column, ColumnResult::LeftOut);
             return Turn::Skip;

@@ -1,8 +1,6 @@
 use super::*;
 use crate::block::BlockStates;
 use crate::render::looks::FaceOverlay;
-use crate::render::{ChunkPart, PaddedBlocks};
-use crate::space::ChunkPos;
 
 fn looks(blocks: &[(&str, BlockLook)]) -> BlockLooks {
     BlockLooks { blocks: blocks.iter().map(|(name, look)| ((*name).to_owned(), look.clone())).collect() }
@@ -83,30 +81,12 @@ fn a_look_decides_what_is_seen_behind_a_block() {
         assert_eq!(table.textures[0].has_holes, mode == RenderMode::CutOut);
     }
     let mut shared = plain.clone();
-    shared.share(&blocks, &Slabs { draws: false });
+    let is_slab = |block: &BlockType| block.name() == "test:slab";
+    shared.share(&blocks, |_| false, is_slab);
     assert_eq!((shared.of(slab), shared.class(slab)), (plain.of(slab), plain.class(slab) | OTHER), "both mesh it");
     assert_eq!(shared.class(glass), plain.class(glass));
-    shared.share(&blocks, &Slabs { draws: true });
+    shared.share(&blocks, is_slab, is_slab);
     assert!(!shared.is_invisible(slab) && shared.of(slab).form == Form::Nothing, "a mesher of the game draws it");
-}
-
-/// A mesher of slabs.
-struct Slabs {
-    draws: bool,
-}
-
-impl BlockMesher for Slabs {
-    fn draws(&self, block: &BlockType) -> bool {
-        self.draws && self.reads(block)
-    }
-
-    fn reads(&self, block: &BlockType) -> bool {
-        block.name() == "test:slab"
-    }
-
-    fn mesh(&self, _: ChunkPos, _: &PaddedBlocks, _: &BlockRegistry) -> Option<ChunkPart> {
-        None
-    }
 }
 
 #[test]

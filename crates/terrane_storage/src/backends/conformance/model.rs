@@ -1,7 +1,6 @@
 //! A long random use, compared with a slow and obvious model.
 
-use super::rules::noise;
-use super::{Outcome, contents, expect};
+use super::{Outcome, contents, expect, noise};
 use crate::{Durability, Family, KeyValueStore, StoreError, WriteBatch};
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! The rules that one thread can check.
 
-use super::{Outcome, contents, expect, put};
+use super::{Outcome, contents, expect, noise, put};
 use crate::{Durability, Family, KeyValueStore, Read, StoreError, WriteBatch};
 
 pub(super) fn an_empty_store_has_nothing_in_it<S: KeyValueStore>(store: &S) -> Outcome {
@@ -236,12 +236,4 @@ pub(super) fn what_was_written_is_there<S: KeyValueStore>(store: &S, round: u8) 
     let mut batch = WriteBatch::default();
     Family::ALL.into_iter().for_each(|family| batch.delete(family, [99]));
     Ok(store.write(batch, Durability::Process)?)
-}
-
-/// The next of a series of pseudo-random numbers, the same in every run.
-pub(super) fn noise(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32
 }

@@ -1,12 +1,28 @@
-//! [`FeatureCanvas`] and [`FeatureRandom`].
+//! What a feature gets to draw itself: [`FeatureCanvas`], [`FeatureRandom`] and [`FeatureReach`].
 
-use super::FeatureReach;
 use crate::block::{BlockId, BlockRegistry};
 use crate::generation::digest::scramble;
 use crate::generation::generator::GenerateError;
 use crate::generation::layers::LayerColumn;
 use crate::generation::surface::Surface;
 use crate::space::BlockPos;
+
+/// The maximum distances between the origin and a [`Feature`](super::Feature)'s blocks. The origin is the highest block of
+/// the ground.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeatureReach {
+    /// The distance along x and along z, to either side, in blocks.
+    pub horizontal: u32,
+    /// The distance upwards in blocks.
+    pub up: u32,
+    /// The distance downwards in blocks.
+    pub down: u32,
+}
+
+impl FeatureReach {
+    /// The maximum reach of a feature: four columns to each side.
+    pub const LIMIT: Self = Self { horizontal: 64, up: 256, down: 256 };
+}
 
 /// The world around a [`Feature`](super::Feature)'s origin, for drawing on. Only blocks within the column that is
 /// being generated are kept.

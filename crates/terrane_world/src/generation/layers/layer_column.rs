@@ -3,9 +3,10 @@
 use super::{GenerateLayer, surface_of};
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::{Chunk, Column};
+use crate::generation::COLUMN_AREA;
 use crate::generation::generator::{GenerateError, block_id};
 use crate::generation::surface::{Surface, SurfaceRequest, SurfaceSource};
-use crate::generation::terrain::{COLUMN_AREA, first_block};
+use crate::generation::terrain::first_block;
 use crate::space::{BlockPos, CHUNK_SIZE, ChunkPos, ColumnPos};
 use std::cell::Cell;
 use std::ops::Range;

@@ -2,10 +2,11 @@
 
 use super::{GenerateLayer, LayerColumn};
 use crate::block::BlockId;
+use crate::generation::COLUMN_AREA;
 use crate::generation::digest::{Digest, GeneratorIdentity};
 use crate::generation::generator::GenerateError;
 use crate::generation::surface::{Surface, SurfaceRequest};
-use crate::generation::terrain::{COLUMN_AREA, chunk_heights, put_uniform};
+use crate::generation::terrain::{chunk_heights, put_uniform};
 use std::ops::RangeInclusive;
 
 /// Fills open space above the ground up to a height, with water or another block. Caves stay dry, and there is no sea

@@ -76,18 +76,6 @@ impl<D> Regionizer<D> {
         waiting
     }
 
-    /// Returns `true` if ending the region's tick now would change more than its state: regions wait for it, or dead sections are
-    /// to be removed. The answer changes only with the [`revision`](Self::revision).
-    pub fn is_end_awaited(&self, id: RegionId) -> bool {
-        let is_awaited = |region: &Region<D>| !region.awaited_by.is_empty() || region.ground.is_purge_due(&self.config);
-        self.region(id).is_some_and(is_awaited)
-    }
-
-    /// A number that changes whenever a column comes into an empty section or the last column of a section goes.
-    pub fn revision(&self) -> u64 {
-        self.revision
-    }
-
     pub(in crate::region) fn region(&self, id: RegionId) -> Option<&Region<D>> {
         self.slots.get(&id).map(|&slot| &self.regions[slot as usize])
     }

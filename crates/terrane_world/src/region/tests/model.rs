@@ -230,8 +230,6 @@ struct Trial {
     regionizer: Regionizer<Bag>,
     model: Model,
     ticking: BTreeMap<RegionId, Bag>,
-    /// The last revision for each ticking region, and whether its end was awaited.
-    awaited: BTreeMap<RegionId, (u64, bool)>,
     witness: Witness,
     splits: usize,
 }
@@ -247,14 +245,7 @@ impl Trial {
             next_id: 0,
             next_token: 0,
         };
-        Self {
-            regionizer,
-            model,
-            ticking: BTreeMap::new(),
-            awaited: BTreeMap::new(),
-            witness: Witness::default(),
-            splits: 0,
-        }
+        Self { regionizer, model, ticking: BTreeMap::new(), witness: Witness::default(), splits: 0 }
     }
 
     fn add(&mut self, column: ColumnPos) {
@@ -293,10 +284,7 @@ impl Trial {
     fn end(&mut self, id: RegionId) {
         let data = self.ticking.remove(&id).expect("it ticks");
         let outcome = self.model.end(id);
-        let look = |regionizer: &Regionizer<_>| (regionizer.regions(), regionizer.section_count(id));
-        let (is_awaited, before) = (self.regionizer.is_end_awaited(id), look(&self.regionizer));
         assert_eq!(self.regionizer.end_tick(id, data).as_ref(), Ok(&outcome));
-        assert_eq!(is_awaited, look(&self.regionizer) != before, "the end of {id} changes regions if it was awaited");
         if self.regionizer.state(id) == Some(RegionState::Ready) {
             self.witness.0.insert(id, Some(RegionState::Ready));
             self.splits += outcome.len();
@@ -310,12 +298,6 @@ impl Trial {
     }
 
     fn compare(&mut self) {
-        for id in self.ticking.keys() {
-            let found = (self.regionizer.revision(), self.regionizer.is_end_awaited(*id));
-            let known = self.awaited.insert(*id, found);
-            assert!(known.is_none_or(|known| known.0 != found.0 || known == found), "{id} changed without a revision");
-        }
-        self.awaited.retain(|id, _| self.ticking.contains_key(id));
         let Self { regionizer, model, ticking, witness, .. } = self;
         regionizer.check_invariants().unwrap();
         regionizer.drain_events().into_iter().for_each(|event| witness.see(event));

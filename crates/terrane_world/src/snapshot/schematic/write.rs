@@ -6,7 +6,7 @@ mod slab;
 use super::extension::{self, extension};
 use super::nbt::{Compound, Nbt, NbtKind, Writer};
 use super::{Biomes, ChunkGrid, Result, Schematic, SchematicError, position};
-use crate::work::{Progress, Tell};
+use crate::work::Tell;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plan::Plan;
@@ -213,13 +213,6 @@ fn write_cells<W: Write>(
     writer.length(name, "bytes", usize::try_from(length).unwrap_or(usize::MAX))?;
     slab::pack(plan, cells, size, |packed, done| {
         writer.raw(packed)?;
-        tell(progress, done, volume)
+        slab::tell(progress, done, volume)
     })
-}
-
-fn tell(progress: Tell<'_>, done: u64, volume: u64) -> Result<()> {
-    match progress(&Progress::of(done, volume)) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(SchematicError::Cancelled),
-    }
 }

@@ -58,6 +58,15 @@ impl StoredSnapshot {
         finished.map(|()| stored)
     }
 
+    /// Removes the folder with all its content.
+    pub fn remove(self) -> Result<()> {
+        let gone = unfinished(&self.folder)?;
+        clear(&gone)?;
+        // A crash in the middle leaves nothing under the snapshot's name.
+        fs::rename(&self.folder, &gone).map_err(FileError::of(&self.folder, "rename"))?;
+        clear(&gone)
+    }
+
     fn write(
         &mut self,
         unfinished: &Path,

@@ -419,3 +419,20 @@ impl<'a, R: Read> Reader<'a, R> {
         Ok(Some((kind, name, path)))
     }
 }
+
+impl Compound {
+    /// Reads the bytes of [`to_bytes`](Self::to_bytes), within the [default limits](ReadOptions).
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let options = ReadOptions::default();
+        let budget = Budget::new(options.memory);
+        let mut reader = Reader::new(bytes, &options, &budget);
+        let kind = reader.tag()?;
+        reader.expect(NbtKind::Compound, kind)?;
+        reader.text()?;
+        let compound = reader.compound(1)?;
+        match reader.is_at_end()? {
+            true => Ok(compound),
+            false => Err(reader.malformed("expected the end")),
+        }
+    }
+}

@@ -1,7 +1,5 @@
 //! NBT values.
 
-use super::{Budget, Reader, Writer};
-use crate::snapshot::schematic::{ReadOptions, SchematicError};
 use std::fmt;
 
 /// The kind of a value. The numbers are the tags of the format.
@@ -204,32 +202,5 @@ impl Compound {
     /// Returns `true` if there are no values.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// The bytes of the unnamed, uncompressed compound.
-    ///
-    /// # Errors
-    /// If the format cannot represent a value, such as text of more than 65,535 bytes.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, SchematicError> {
-        let mut writer = Writer::new(Vec::new());
-        writer.name(NbtKind::Compound, "")?;
-        writer.entries(self)?;
-        writer.end()?;
-        writer.finish()
-    }
-
-    /// Reads the bytes of [`to_bytes`](Self::to_bytes), within the [default limits](ReadOptions).
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SchematicError> {
-        let options = ReadOptions::default();
-        let budget = Budget::new(options.memory);
-        let mut reader = Reader::new(bytes, &options, &budget);
-        let kind = reader.tag()?;
-        reader.expect(NbtKind::Compound, kind)?;
-        reader.text()?;
-        let compound = reader.compound(1)?;
-        match reader.is_at_end()? {
-            true => Ok(compound),
-            false => Err(reader.malformed("expected the end")),
-        }
     }
 }

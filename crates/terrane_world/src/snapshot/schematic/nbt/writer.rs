@@ -166,3 +166,17 @@ impl<W: Write> Writer<W> {
 fn too_large(field: &str, what: &'static str, limit: u64, found: usize) -> SchematicError {
     SchematicError::too_large(shortened(field), what, limit, found as u64)
 }
+
+impl Compound {
+    /// The bytes of the unnamed, uncompressed compound.
+    ///
+    /// # Errors
+    /// If the format cannot represent a value, such as text of more than 65,535 bytes.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut writer = Writer::new(Vec::new());
+        writer.name(NbtKind::Compound, "")?;
+        writer.entries(self)?;
+        writer.end()?;
+        writer.finish()
+    }
+}

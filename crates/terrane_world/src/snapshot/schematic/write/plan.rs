@@ -1,10 +1,9 @@
 //! [`Plan`]: the written palette, and the written form of each block.
 
-use super::Result;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::snapshot::schematic::palette::{base, wet};
-use crate::snapshot::schematic::{ChunkGrid, Schematic, SchematicError, unnamed};
+use crate::snapshot::schematic::{ChunkGrid, Result, Schematic, SchematicError, unnamed};
 use rustc_hash::FxHashMap;
 
 /// The maximum number of entries of a written palette.

@@ -1,14 +1,14 @@
 //! Converts chunks to cells in file order, one layer of chunks at a time.
 
 use super::plan::Plan;
-use super::{Result, tell};
 use crate::block::BlockId;
 use crate::bytes::put_number;
 use crate::chunk::Chunk;
-use crate::snapshot::schematic::ChunkGrid;
 use crate::snapshot::schematic::filler::{Cells, FileCells};
+use crate::snapshot::schematic::{ChunkGrid, Result, SchematicError};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
-use crate::work::Tell;
+use crate::work::{Progress, Tell};
+use std::ops::ControlFlow;
 
 /// The number of packed cells that are collected before they are passed on.
 const BATCH: usize = 1 << 16;
@@ -148,5 +148,12 @@ impl Slab {
                 }
             }
         }
+    }
+}
+
+pub fn tell(progress: Tell<'_>, done: u64, volume: u64) -> Result<()> {
+    match progress(&Progress::of(done, volume)) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(SchematicError::Cancelled),
     }
 }

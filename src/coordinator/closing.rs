@@ -1,0 +1,6 @@
+//! DimensionBook that open and close, backups, and the end of the app.
+
+pub mod backup;
+pub mod close;
+pub mod opening;
+pub mod shutdown;

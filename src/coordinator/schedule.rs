@@ -1,0 +1,5 @@
+//! When regions tick: deadlines, orders for clocks and regions, and regions that tick together.
+
+pub mod control;
+pub mod coupling;
+pub mod deadlines;

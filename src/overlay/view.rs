@@ -1,0 +1,81 @@
+//! The data that the overlay shows, and its visibility.
+
+use crate::overlay::jobs::Traffic;
+use crate::overlay::log::RegionLog;
+use crate::region::RegionId;
+use crate::space::DimensionId;
+use crate::view::DimensionClock;
+use crate::view::{
+    Dimension, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns, WorldStatistics,
+};
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+
+pub(super) type RegionKey = (DimensionId, RegionId);
+
+/// The visibility of the overlay, and its selected region.
+#[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+#[reflect(Resource, Clone, Default)]
+pub struct Overlay {
+    /// `true` if the overlay is shown. F3 toggles it.
+    pub visible: bool,
+    /// The region that the map highlights and that has its own window. A click selects it, and it follows a merge.
+    pub selected: Option<(DimensionId, RegionId)>,
+    /// The list in the lower part of the window.
+    pub list: OverlayList,
+}
+
+/// A list in the lower part of the overlay's window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
+#[type_path = "bevy_terrane"]
+pub enum OverlayList {
+    /// The regions, as a table.
+    #[default]
+    Regions,
+    /// The events of regions, newest first.
+    Log,
+    /// The pre-generations, captures and restores.
+    Jobs,
+    /// The far views and their traffic.
+    FarViews,
+}
+
+/// The data that the overlay shows.
+#[derive(SystemParam)]
+pub(super) struct View<'w, 's> {
+    pub statistics: Res<'w, WorldStatistics>,
+    pub published: Res<'w, PublishedColumns>,
+    pub log: Res<'w, RegionLog>,
+    pub dimensions:
+        Query<'w, 's, (Entity, &'static Dimension, Option<&'static DimensionOpen>, Option<&'static DimensionClock>)>,
+    pub jobs: Query<
+        'w,
+        's,
+        (Entity, Option<&'static Job>, Option<&'static Pregeneration>, &'static JobProgress, Option<&'static Name>),
+        Without<FarView>,
+    >,
+    pub far_views: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
+    pub far_columns: Res<'w, FarColumns>,
+    pub traffic: Res<'w, Traffic>,
+}
+
+impl View<'_, '_> {
+    /// The entity and the name of an open dimension, and the clock that the game gave it. A dimension that is closing no longer
+    /// has an entity.
+    pub fn dimension(&self, id: DimensionId) -> Option<(Entity, &str, Option<DimensionClock>)> {
+        let mut dimensions = self.dimensions.iter();
+        let (entity, dimension, _, clock) =
+            dimensions.find(|(_, _, open, _)| open.is_some_and(|open| open.id == id))?;
+        Some((entity, dimension.name(), clock.copied()))
+    }
+
+    pub fn name(&self, id: DimensionId) -> String {
+        self.dimension(id).map_or_else(|| id.0.to_string(), |(_, name, _)| name.to_owned())
+    }
+
+    /// Returns `true` if texts must name the dimension.
+    pub fn has_dimensions(&self) -> bool {
+        self.statistics.dimensions.len() > 1
+    }
+}

@@ -1,0 +1,5 @@
+//! Letters: messages and closures to places, entities, regions and servers.
+
+pub mod letter;
+pub mod post;
+pub mod shared_messages;
