@@ -1,4 +1,4 @@
-//! DimensionBook that open and close, backups, and the end of the app.
+//! Dimensions that open and close, backups, and the end of the app.
 
 pub mod backup;
 pub mod close;

@@ -54,11 +54,11 @@ pub struct Unopened {
 #[derive(Resource, Default)]
 pub struct DimensionBook {
     pub open: BTreeMap<DimensionId, Dimension>,
-    /// DimensionBook that wait to be opened.
+    /// Dimensions that wait to be opened.
     pub unopened: Vec<Unopened>,
     /// The names of closed dimensions that are being erased from the store.
     pub removing: BTreeSet<String>,
-    /// DimensionBook that were closed to be erased. Their ids are never used again.
+    /// Dimensions that were closed to be erased. Their ids are never used again.
     pub removed: BTreeSet<DimensionId>,
     /// The names of dimensions whose stored graphs are being rebuilt, each with the signal that stops it.
     pub rebuilding: BTreeMap<String, Stop>,
