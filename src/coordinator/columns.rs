@@ -16,20 +16,32 @@
 //! | the store has its last changes | | | | the rest is ordered | | | | ordered |
 //!
 //! "Gone" is a column without a state: it is only in the store, or was never generated. An empty field means no change. A
-//! column that ran out of tries is gone too: `failures` has the columns that are set aside.
+//! column that ran out of tries is gone too: `demand::failures` has the columns that are set aside.
 //!
 //! A column comes and goes in slabs: the whole column is one, or, in a sparse dimension, 16 chunks of it. Entities and scheduled
 //! ticks belong to the column, and come with the first slab.
 
-pub mod failures;
 #[cfg(test)]
 mod tests;
 
-use crate::coordinator::columns::failures::{MAX_RETRIED, OUTAGE_RETRY, wait_after};
 use crate::space::{ColumnPos, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 use std::time::Duration;
+
+/// The first wait after a failure; it doubles each time.
+pub const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest wait after a failure.
+pub const LAST_RETRY: Duration = Duration::from_secs(60);
+/// The wait during a store outage, which is not the column's fault.
+pub const OUTAGE_RETRY: Duration = Duration::from_secs(2);
+/// The maximum number of failed columns that are retried. Beyond it, columns are set aside at their first failure.
+pub const MAX_RETRIED: usize = 4_096;
+
+/// The wait after this many failures.
+pub fn wait_after(attempts: u32) -> Duration {
+    FIRST_RETRY.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LAST_RETRY)
+}
 
 /// The state of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

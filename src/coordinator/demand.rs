@@ -1,6 +1,7 @@
 //! What wants ground: tickets of viewers and letters, their turns and limits, and how much may be in flight.
 
 pub mod coverage;
+pub mod failures;
 pub mod generation;
 pub mod heading;
 pub mod outlook;
@@ -11,7 +12,7 @@ pub mod token_bucket;
 pub mod turns;
 pub mod viewer_caps;
 
-use crate::coordinator::columns::failures::ColumnComplaints;
+use crate::coordinator::demand::failures::ColumnComplaints;
 use crate::coordinator::messages::generation::DimensionGeneration;
 use crate::coordinator::messages::settings::ViewerLimits;
 use crate::generation::Completion;

@@ -17,7 +17,7 @@ pub(crate) use crate::coordinator::messages::far_views::Target;
 use super::dimension::{Dimension, DimensionBook};
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
-use crate::coordinator::columns::failures::OUTAGE_PAUSE;
+use crate::coordinator::demand::failures::OUTAGE_PAUSE;
 use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::messages::jobs::{JobId, JobProgress};
 use crate::coordinator::saves::Saves;

@@ -191,7 +191,7 @@ pub fn leave_to_store(
         let stored = transit.take_stored(saves.last_stored(), saves.stored_with(), is_away);
         dimension.mail.transit = transit;
         for traveller in stored {
-            post.drop_traveller(traveller, Undeliverable::NoSuchEntity, &mut directory, &mut publisher);
+            publisher.mirrors(post.drop_traveller(traveller, Undeliverable::NoSuchEntity, &mut directory));
         }
     }
 }

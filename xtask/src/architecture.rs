@@ -46,8 +46,8 @@ const HOUSES: [House; 6] = [
             &["dimension"],
             &["saves"],
             &["threads"],
-            &["demand", "mail"],
-            &["columns", "plots", "publish", "regions"],
+            // The parts: none knows another.
+            &["columns", "demand", "mail", "plots", "publish", "regions"],
             &["clock", "figures"],
             &["messages"],
         ],

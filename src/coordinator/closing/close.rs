@@ -129,7 +129,7 @@ pub fn close(
         let (entity, name) = (dimension.spec.entity, dimension.spec.name.clone());
         for traveller in dimension.mail.transit.take_all() {
             let reason = |_| Undeliverable::DimensionNotOpen(id);
-            post.drop_traveller(traveller, reason, &mut directory, &mut publisher);
+            publisher.mirrors(post.drop_traveller(traveller, reason, &mut directory));
         }
         directory.forget_dimension(id);
         for region in dimension.regions.regionizer.regions() {

@@ -320,7 +320,7 @@ impl Dimension {
         }
         publisher.refuse_all(self.time.real_now, astray.edits);
         for traveller in astray.travellers {
-            post.drop_traveller(traveller, Undeliverable::NoSuchEntity, directory, publisher);
+            publisher.mirrors(post.drop_traveller(traveller, Undeliverable::NoSuchEntity, directory));
         }
         for letter in astray.letters {
             let reason = letter.entity().map_or(Undeliverable::Unloaded(column), Undeliverable::NoSuchEntity);

@@ -147,7 +147,7 @@ impl Surroundings<'_> {
             }
         }
         let reason = |_| Undeliverable::OtherServer(block.column());
-        self.post.drop_traveller(traveller, reason, &mut self.directory, &mut self.publisher);
+        self.publisher.mirrors(self.post.drop_traveller(traveller, reason, &mut self.directory));
     }
 
     /// Sends an entity that left a region to the dimension of its new place, or leaves it to the store.
@@ -177,7 +177,7 @@ impl Surroundings<'_> {
                 }
                 warn!("entity {} went to {to}, which is not open: it waits in the store", traveller.id);
                 let reason = |_| Undeliverable::DimensionNotOpen(to);
-                self.post.drop_traveller(traveller, reason, &mut self.directory, &mut self.publisher);
+                self.publisher.mirrors(self.post.drop_traveller(traveller, reason, &mut self.directory));
             }
         }
     }

@@ -181,6 +181,12 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
+#[test]
+fn waits_double_up_to_a_minute() {
+    assert_eq!([1, 2, 3].map(|attempts| wait_after(attempts).as_secs()), [1, 2, 4]);
+    assert_eq!(wait_after(u32::MAX), LAST_RETRY);
+}
+
 proptest! {
     #[test]
     fn the_work_lists_agree_with_a_scan_of_all_columns(

@@ -1,6 +1,6 @@
 //! How ground is generated in a dimension: the game's settings, and the coordinator's state for them.
 
-use crate::coordinator::columns::failures::Failures;
+use crate::coordinator::demand::failures::Failures;
 use crate::coordinator::demand::token_bucket::TokenBucket;
 use crate::coordinator::demand::turns::Turns;
 use crate::coordinator::figures::rate::RecentRate;

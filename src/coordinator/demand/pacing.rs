@@ -6,9 +6,9 @@
 //! TCP: after a decrease, nothing changes until the effect can be seen, and an unused limit does not grow (RFC 7661),
 //! because it is untested. The limit does not fall while nothing is in flight.
 
+use crate::coordinator::figures::rate::FrameTimes;
 use crate::coordinator::messages::generation::Pacing;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The time between two decisions.
@@ -17,28 +17,6 @@ const PERIOD: Duration = Duration::from_millis(250);
 const REACTION: Duration = Duration::from_millis(500);
 const INCREASE: f64 = 16.0;
 const DECREASE: f64 = 0.7;
-
-/// The times of the main world's frames since the last call of `take`.
-#[derive(Debug, Default)]
-pub struct FrameTimes {
-    nanoseconds: AtomicU64,
-    frames: AtomicU64,
-}
-
-impl FrameTimes {
-    pub fn note(&self, took: Duration) {
-        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
-        self.frames.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// The mean. A frame noted at the same moment may count in only one of the two sums, which hardly moves a mean of many.
-    fn take(&self) -> Option<Duration> {
-        let frames = self.frames.swap(0, Ordering::Relaxed);
-        let nanoseconds = self.nanoseconds.swap(0, Ordering::Relaxed);
-        Some(Duration::from_nanos(nanoseconds.checked_div(frames)?))
-    }
-}
 
 /// The limit of columns in flight, and the data that it follows. It receives times and measures none.
 pub struct InFlightLimit {

@@ -1,6 +1,7 @@
-//! A rate per second, over the last ten seconds.
+//! Rates: per second, over the last ten seconds, and the times of the main world's frames.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// The span of the rate.
@@ -34,6 +35,28 @@ impl RecentRate {
         let ((first, before), (last, total)) = (self.0.front()?, self.0.back()?);
         let span = last.saturating_sub(*first);
         (span >= LEAST).then(|| total.saturating_sub(*before) as f64 / span.as_secs_f64())
+    }
+}
+
+/// The times of the main world's frames since the last call of `take`.
+#[derive(Debug, Default)]
+pub struct FrameTimes {
+    nanoseconds: AtomicU64,
+    frames: AtomicU64,
+}
+
+impl FrameTimes {
+    pub fn note(&self, took: Duration) {
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.frames.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The mean. A frame noted at the same moment may count in only one of the two sums, which hardly moves a mean of many.
+    pub fn take(&self) -> Option<Duration> {
+        let frames = self.frames.swap(0, Ordering::Relaxed);
+        let nanoseconds = self.nanoseconds.swap(0, Ordering::Relaxed);
+        Some(Duration::from_nanos(nanoseconds.checked_div(frames)?))
     }
 }
 

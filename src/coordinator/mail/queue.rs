@@ -3,7 +3,6 @@
 use crate::coordinator::mail::backlog::LetterBacklog;
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::messages::settings::LetterLimits;
-use crate::coordinator::publish::Publisher;
 use crate::simulation::{Address, Letter, MirrorUpdate, SharedMessages, Traveller, Undeliverable};
 use crate::storage::EntityRecord;
 use crate::storage::servers::CrossingId;
@@ -90,20 +89,21 @@ impl MailQueue {
         self.queue.push_back(Mail::Undeliverable(letter, reason));
     }
 
-    /// Ends an entity's journey: its stored data stays, its mirror goes, and its letters come back.
+    /// Ends an entity's journey: its stored data stays, and its letters come back. Returns the mirrors that go.
+    #[must_use]
     pub fn drop_traveller(
         &mut self,
         traveller: Traveller,
         reason: impl Fn(Uuid) -> Undeliverable,
         directory: &mut Directory,
-        publisher: &mut Publisher,
-    ) {
+    ) -> Vec<MirrorUpdate> {
         directory.forget_journey(&traveller);
-        publisher.mirrors(traveller.ids.iter().copied().map(MirrorUpdate::gone).collect());
+        let gone = traveller.ids.iter().copied().map(MirrorUpdate::gone).collect();
         for letter in traveller.letters {
             let reason = reason(letter.entity().unwrap_or(traveller.id));
             self.give_back(letter, reason);
         }
+        gone
     }
 
     /// The next letter of the queue.

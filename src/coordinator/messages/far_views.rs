@@ -150,6 +150,24 @@ impl FarView {
     }
 }
 
+/// A message to a listener.
+#[derive(Clone, Debug)]
+pub enum FarNews {
+    /// The summary of a column. It replaces the one that was sent before.
+    Column {
+        /// The column.
+        column: ColumnPos,
+        /// The summary.
+        summary: Arc<ColumnSummary>,
+        /// The number of bytes that it used of the cap.
+        bytes: u64,
+    },
+    /// The column changed or is too far away. The listener gets no further changes of it.
+    Gone(ColumnPos),
+    /// All columns of the dimension are gone: the listener left it, or it closes.
+    AllGone,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,22 +192,4 @@ mod tests {
         assert_eq!(rings(9, 0), [(0, 0), (1, 0), (2, 0), (3, 0), (4, 9)]);
         assert_eq!(rings(u32::MAX, u32::MAX), [(0, FarView::MAX_RADIUS)]);
     }
-}
-
-/// A message to a listener.
-#[derive(Clone, Debug)]
-pub enum FarNews {
-    /// The summary of a column. It replaces the one that was sent before.
-    Column {
-        /// The column.
-        column: ColumnPos,
-        /// The summary.
-        summary: Arc<ColumnSummary>,
-        /// The number of bytes that it used of the cap.
-        bytes: u64,
-    },
-    /// The column changed or is too far away. The listener gets no further changes of it.
-    Gone(ColumnPos),
-    /// All columns of the dimension are gone: the listener left it, or it closes.
-    AllGone,
 }

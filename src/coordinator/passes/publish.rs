@@ -1,7 +1,7 @@
 //! Hands over the published changes, and logs repeated problems.
 
 use crate::coordinator::clock::Clock;
-use crate::coordinator::columns::failures::ColumnComplaints;
+use crate::coordinator::demand::failures::ColumnComplaints;
 use crate::coordinator::dimension::DimensionBook;
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::publish::Publisher;

@@ -54,7 +54,7 @@ pub fn leave_plots(
             dimension.empty_regions(has, || Task::Leave, &mut deadlines, saves, directory, &mut post, &mut publisher);
             dimension.return_arrivals(has, &mut post);
             for traveller in dimension.mail.transit.take_if(has) {
-                post.drop_traveller(traveller, Undeliverable::NoSuchEntity, directory, &mut publisher);
+                publisher.mirrors(post.drop_traveller(traveller, Undeliverable::NoSuchEntity, directory));
             }
             leaving.awaited.retain(|region| deadlines.running.contains_key(&(dimension.id, *region)));
             let has_columns = dimension.columns.iter().any(|(column, _)| leaving.has(column));

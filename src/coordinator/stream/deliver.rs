@@ -2,7 +2,7 @@
 
 use crate::chunk::{Column, ColumnSummary};
 use crate::coordinator::columns::ColumnState;
-use crate::coordinator::columns::failures::OUTAGE_PAUSE;
+use crate::coordinator::demand::failures::OUTAGE_PAUSE;
 use crate::coordinator::dimension::{Dimension, DimensionBook};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::messages::events::{ColumnFailed, GroundRegenerated};

@@ -3,7 +3,7 @@
 //! A request of the main world names the system of the coordinator that answers it. Results from other threads come back in
 //! the same way: as a function that runs in the coordinator's world.
 
-use crate::coordinator::demand::pacing::FrameTimes;
+use crate::coordinator::figures::rate::FrameTimes;
 use crate::coordinator::messages::published::Published;
 use crate::coordinator::threads::ready::ColumnsReady;
 use crate::coordinator::threads::regions::{FinishedTasks, TaskDone};

@@ -1,4 +1,4 @@
-//! Columns that failed: how long each waits for another try, and which are set aside.
+//! Columns that failed to generate: which are set aside, and what is said of them.
 
 use crate::coordinator::figures::tally::Tally;
 use crate::coordinator::messages::generation::FailedColumn;
@@ -7,25 +7,12 @@ use crate::space::ColumnPos;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The first wait after a failure; it doubles each time.
-pub const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The longest wait after a failure.
-pub const LAST_RETRY: Duration = Duration::from_secs(60);
-/// The wait during a store outage, which is not the column's fault.
-pub const OUTAGE_RETRY: Duration = Duration::from_secs(2);
 /// The pause in requests to the store during an outage.
 pub const OUTAGE_PAUSE: Duration = Duration::from_secs(1);
-/// The maximum number of failed columns that are retried. Beyond it, columns are set aside at their first failure.
-pub const MAX_RETRIED: usize = 4_096;
 /// The number of recent failures whose reason is kept.
 const MAX_LISTED: usize = 64;
 /// The maximum bytes of a kept reason.
 const LONGEST_REASON: usize = 400;
-
-/// The wait after this many failures.
-pub fn wait_after(attempts: u32) -> Duration {
-    FIRST_RETRY.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LAST_RETRY)
-}
 
 /// The columns of a dimension that are tried again only on demand, and the reasons of the last failures. A plain data
 /// structure of bounded size, apart from one bit for each column.
@@ -99,12 +86,6 @@ mod tests {
 
     fn failed(x: i64, error: &str, set_aside: bool) -> FailedColumn {
         FailedColumn { column: ColumnPos::new(x, 0), attempts: 1, error: error.to_owned(), set_aside }
-    }
-
-    #[test]
-    fn waits_double_up_to_a_minute() {
-        assert_eq!([1, 2, 3].map(|attempts| wait_after(attempts).as_secs()), [1, 2, 4]);
-        assert_eq!(wait_after(u32::MAX), LAST_RETRY);
     }
 
     #[test]
