@@ -4,7 +4,7 @@ use bevy::asset::{RenderAssetUsages, uuid_handle};
 use bevy::mesh::{Indices, PrimitiveTopology};
 use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{BlockMesher, ChunkPart, PaddedBlocks};
+use bevy_terrane::render::{BlockMesher, MeshPart, PaddedBlocks};
 use fast_surface_nets::ndshape::{ConstShape, ConstShape3u32};
 use fast_surface_nets::{SurfaceNetsBuffer, surface_nets};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ impl BlockMesher for Smooth {
         block.is_opaque()
     }
 
-    fn mesh(&self, _: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<ChunkPart> {
+    fn mesh(&self, _: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<MeshPart> {
         let block = |place: [i32; 3]| types.block(blocks.block(place));
         let sample = |sample: u32| block(Samples::delinearize(sample).map(|axis| axis as i32 - 1));
         let distances: Vec<f32> =
@@ -71,7 +71,7 @@ impl BlockMesher for Smooth {
             .with_inserted_attribute(Mesh::ATTRIBUTE_NORMAL, normals)
             .with_inserted_attribute(Mesh::ATTRIBUTE_COLOR, colors)
             .with_inserted_indices(Indices::U32(net.indices));
-        Some(ChunkPart::mesh(mesh, MeshMaterial3d(GROUND)))
+        Some(MeshPart::mesh(mesh, MeshMaterial3d(GROUND)))
     }
 }
 

@@ -58,7 +58,7 @@ mod queue;
 mod systems;
 
 pub use block_mesh::BlockMesh;
-pub use block_mesher::{BlockMesher, ChunkPart};
+pub use block_mesher::{BlockMesher, MeshPart};
 pub use chunk_meshes::{ChunkMesh, ChunkMeshProgress, RenderOrigin};
 pub use far::{FarMaterial, FarMesh, FarMeshProgress, FarRenderPlugin, HiddenFarView};
 pub use liquid_fog::InsideLiquid;

@@ -92,7 +92,7 @@ fn exchange_each_frame(app: &mut App) {
                 frame::begin,
                 chunk_sync::apply_results,
                 receive::receive,
-                chunk_sync::apply_answers,
+                (chunk_sync::apply_answers, chunk_sync::apply_changes).chain(),
                 light::light_predictions,
                 time_of_day::follow_clocks,
             )

@@ -33,7 +33,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// The result of opening a dimension.
 pub enum Opening {
     /// The open dimension, and its stored viewers.
-    Open(Box<Dimension>, Vec<storage::EntityRecord>),
+    Open(Box<OpenDimension>, Vec<storage::EntityRecord>),
     /// The stored graph is lost and must be rebuilt first.
     Lost(DimensionId),
 }
@@ -53,7 +53,7 @@ pub struct Unopened {
 
 #[derive(Resource, Default)]
 pub struct DimensionBook {
-    pub open: BTreeMap<DimensionId, Dimension>,
+    pub open: BTreeMap<DimensionId, OpenDimension>,
     /// Dimensions that wait to be opened.
     pub unopened: Vec<Unopened>,
     /// The names of closed dimensions that are being erased from the store.
@@ -74,7 +74,7 @@ impl DimensionBook {
 
     /// All regions, in order.
     pub fn regions(&self) -> Vec<(DimensionId, RegionId)> {
-        let of = |(id, open): (&DimensionId, &Dimension)| {
+        let of = |(id, open): (&DimensionId, &OpenDimension)| {
             let id = *id;
             open.regions.regionizer.regions().into_iter().map(move |region| (id, region))
         };
@@ -108,7 +108,7 @@ impl DimensionBook {
     }
 }
 
-pub struct Dimension {
+pub struct OpenDimension {
     pub id: DimensionId,
     pub spec: DimensionSpec,
     /// Which columns are loaded, and which are stored.
@@ -155,7 +155,7 @@ pub struct Closing {
     pub until: Option<u64>,
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Adds the clock and the time of day to a save.
     pub fn save_clock(&self, batch: &mut SaveBatch) {
         batch.clocks.insert(self.id, self.time.now);
@@ -175,19 +175,8 @@ impl Dimension {
             return Err(DimensionError::Heights { name, low, high });
         }
         let regionizer = Regionizer::new(config.regionizer.clone())?;
-        let (wanted, own_seed) = (spec.generator.identity(), spec.generator.own_seed());
-        let id = store.open_dimension(&name, &wanted).map_err(|error| match (error, store.generator_text(&name)) {
-            (StoreError::OriginMismatch { name, .. }, Some(stored)) => {
-                DimensionError::MadeOtherwise { name, stored, wanted: wanted.told(own_seed) }
-            }
-            (error, _) => error.into(),
-        })?;
+        let id = stored_id(&spec, store)?;
         let read = |source| DimensionError::Read { name: name.clone(), source };
-        if let Some(seed) = own_seed
-            && let Err(error) = store.note_own_seed(id, seed)
-        {
-            warn!("log messages will lack the seed of dimension {name:?}: {error}");
-        }
         if high.abs_diff(low) > MAX_WHOLE_HEIGHT as u64 {
             store.make_sparse(id).map_err(read)?;
         }
@@ -215,9 +204,10 @@ impl Dimension {
         let (heights, generator) = (spec.heights.clone(), spec.generator.clone());
         let whole = ColumnSource::new(id, heights, generator, blocks.clone(), Arc::downgrade(store));
         let light = LightRules::new(blocks, config.light);
-        let (regenerates_damaged, open_plots) = (config.saving.regenerate_damaged, plots.as_ref().map(|_| default()));
+        let (regenerated, open_plots) =
+            (config.saving.regenerate_damaged.then(default), plots.as_ref().map(|_| default()));
         let whole = ColumnSource { first_heights, floor: spec.floor, ..whole };
-        let ground = ColumnSource { is_sparse, light, regenerates_damaged, open_plots, ..whole };
+        let ground = ColumnSource { is_sparse, light, regenerated, open_plots, ..whole };
         let mut time = DimensionTime::resumed(spec.clock.unwrap_or(config.clock), clock);
         time.set_time_of_day(spec.time_of_day.map(|time| TimeOfDay { days: stored_days.unwrap_or(time.days), ..time }));
         let new = Self::new(spec, regionizer, ground, config, store.clone());
@@ -335,4 +325,21 @@ fn stored_graph(store: &WorldStore, id: DimensionId) -> Result<Option<DistanceGr
     let mut graph = DistanceGraph::new();
     let is_whole = tiles.into_iter().all(|(tile, masks)| graph.restore_tile(tile, &masks));
     Ok(is_whole.then_some(graph))
+}
+
+/// Opens a dimension in the store.
+fn stored_id(spec: &DimensionSpec, store: &WorldStore) -> Result<DimensionId, DimensionError> {
+    let (name, wanted, own_seed) = (&spec.name, spec.generator.identity(), spec.generator.own_seed());
+    let id = store.open_dimension(name, &wanted).map_err(|error| match (error, store.generator_text(name)) {
+        (StoreError::OriginMismatch { name, .. }, Some(stored)) => {
+            DimensionError::MadeOtherwise { name, stored, wanted: wanted.told(own_seed) }
+        }
+        (error, _) => error.into(),
+    })?;
+    if let Some(seed) = own_seed
+        && let Err(error) = store.note_own_seed(id, seed)
+    {
+        warn!("log messages will lack the seed of dimension {name:?}: {error}");
+    }
+    Ok(id)
 }

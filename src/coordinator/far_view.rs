@@ -14,7 +14,7 @@ pub use crate::coordinator::messages::far_views::FarNews;
 pub use crate::coordinator::messages::far_views::FarView;
 pub(crate) use crate::coordinator::messages::far_views::Target;
 
-use super::dimension::{Dimension, DimensionBook};
+use super::dimension::{DimensionBook, OpenDimension};
 use crate::chunk::ColumnSummary;
 use crate::chunk_sync::Budget;
 use crate::coordinator::demand::failures::OUTAGE_PAUSE;
@@ -152,7 +152,7 @@ impl Listener {
             return open.get(&id).filter(|dimension| !dimension.is_closing()).map(|_| (id, column));
         }
         let Target::Viewer(viewer) = self.view.target else { return None };
-        let center = |dimension: &Dimension| Some(dimension.demand.viewers.get(&Ticket::Region(viewer))?.center);
+        let center = |dimension: &OpenDimension| Some(dimension.demand.viewers.get(&Ticket::Region(viewer))?.center);
         let mut places = open.iter().filter(|(_, dimension)| !dimension.is_closing());
         let found = places.find_map(|(id, dimension)| Some((*id, center(dimension)?)));
         // While the viewer is in no region, its last place is used.
@@ -263,7 +263,7 @@ impl Listener {
 }
 
 impl Place {
-    fn new(dimension: &mut Dimension, center: ColumnPos, view: FarView) -> Self {
+    fn new(dimension: &mut OpenDimension, center: ColumnPos, view: FarView) -> Self {
         Self {
             dimension: dimension.id,
             tracker: Tracker::new(&mut dimension.land.stored, center, view),

@@ -6,7 +6,7 @@ pub mod nearest;
 pub mod orders;
 pub mod rebuild;
 
-use super::dimension::{Dimension, DimensionBook};
+use super::dimension::{DimensionBook, OpenDimension};
 use super::publish::Publisher;
 use crate::coordinator::clock::Clock;
 use crate::coordinator::columns::{ColumnState, Rest};
@@ -54,7 +54,7 @@ pub fn renew(
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Columns that failed are missing again when their wait is over.
     fn retry_failed(&mut self) {
         self.forget_left_failures();
@@ -170,7 +170,7 @@ pub fn evict_unneeded(
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Returns `true` if the store alone decides what the next request for the column gets.
     fn is_away(&self, column: ColumnPos) -> bool {
         !self.columns.is_under_way(column) && !self.departed().contains(column)

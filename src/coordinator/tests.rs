@@ -4,7 +4,7 @@ mod bounds;
 
 use super::closing::opening::open_dimension;
 use super::collect::requests::move_viewers;
-use super::dimension::{Dimension, DimensionBook};
+use super::dimension::{DimensionBook, OpenDimension};
 use super::publish::Publisher;
 use super::schedule::control::control_region;
 use super::{CoordinatorMain, coordinator_app};
@@ -85,7 +85,7 @@ impl Unwatched {
         self.link.request(move_viewers, vec![(VIEWER, Some((DimensionId(0), chunk, radii)))]);
     }
 
-    fn dimension(&self) -> &Dimension {
+    fn dimension(&self) -> &OpenDimension {
         self.app.world().resource::<DimensionBook>().open.values().next().unwrap()
     }
 

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::demand::tickets::ViewerState;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::messages::settings::Settings;
 use crate::coordinator::messages::statistics::TierStatistics;
 use crate::coordinator::threads::Threads;
@@ -208,7 +208,7 @@ impl Tiers {
 }
 
 /// The distance in blocks from a group to the nearest viewer of its dimension, if there is one.
-fn nearest_viewer(dimension: &Dimension, group: ChunkGroup) -> Option<u64> {
+fn nearest_viewer(dimension: &OpenDimension, group: ChunkGroup) -> Option<u64> {
     let is_sparse = dimension.is_sparse();
     let distance = |viewer: &ViewerState| blocks_between(group, viewer.center, is_sparse.then_some(viewer.height));
     dimension.real_viewers().map(distance).min()

@@ -9,6 +9,7 @@ macro_rules! register {
     ($app:expr, $($name:ty),+ $(,)?) => { $($app.register_type::<$name>();)+ };
 }
 
+// As long as the list of types.
 pub(super) fn register(app: &mut App) {
     register!(
         app,

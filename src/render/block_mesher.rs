@@ -28,7 +28,7 @@ pub trait BlockMesher: Send + Sync + 'static {
 
     /// Meshes a chunk. Around it there may be a block that is not registered, for which `types` returns an opaque cube. Returns
     /// `None` if there is nothing to make of the chunk.
-    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<ChunkPart>;
+    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<MeshPart>;
 }
 
 impl fmt::Debug for dyn BlockMesher {
@@ -39,9 +39,9 @@ impl fmt::Debug for dyn BlockMesher {
 
 /// A mesh or a collider that a [`BlockMesher`] made of a chunk. It becomes an entity at the chunk's lowest corner, which exists until the chunk changes or
 /// is unloaded.
-pub struct ChunkPart(Box<dyn FnOnce(&mut EntityWorldMut) + Send>);
+pub struct MeshPart(Box<dyn FnOnce(&mut EntityWorldMut) + Send>);
 
-impl ChunkPart {
+impl MeshPart {
     /// An entity with these components, such as a collider.
     pub fn new(bundle: impl Bundle) -> Self {
         Self(Box::new(|entity| {
@@ -62,9 +62,9 @@ impl ChunkPart {
     }
 }
 
-impl fmt::Debug for ChunkPart {
+impl fmt::Debug for MeshPart {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("ChunkPart")
+        formatter.write_str("MeshPart")
     }
 }
 

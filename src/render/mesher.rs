@@ -9,7 +9,7 @@
 
 use super::RenderMode;
 use super::back_to_front::BackToFront;
-use super::block_mesher::{ChunkPart, Meshing};
+use super::block_mesher::{MeshPart, Meshing};
 use super::looks::{CLEAR, CUBE, Drawn, Form, HIDES, LookTable, OTHER, PART, SHAPED, liquid_height};
 use super::neighborhood::{Neighborhood, PADDED, PaddedBlocks};
 use super::quads::{
@@ -53,7 +53,7 @@ pub(super) fn mesh(
     neighborhood: &Neighborhood,
     (looks, types): (&LookTable, &BlockRegistry),
     meshing: &Meshing,
-) -> Option<(Meshed, Vec<ChunkPart>)> {
+) -> Option<(Meshed, Vec<MeshPart>)> {
     MESHER.with_borrow_mut(|mesher| {
         mesher.even_light = neighborhood.copy_into(&mut mesher.blocks);
         mesher.ambient_occlusion = meshing.ambient_occlusion;

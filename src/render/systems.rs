@@ -2,7 +2,7 @@
 
 use super::RenderMode;
 use super::back_to_front::Blended;
-use super::block_mesher::{ChunkPart, Meshing};
+use super::block_mesher::{MeshPart, Meshing};
 use super::looks::LooksInUse;
 use super::material::{self, ChunkExtension, ChunkMaterial, ChunkMaterials};
 use super::mesher::{self, Meshed, Quads};
@@ -47,7 +47,7 @@ pub(super) struct ChunkMesher {
 }
 
 /// The quads of a chunk, and what the game's meshers made of it.
-type Made = Option<(Meshed, Vec<ChunkPart>)>;
+type Made = Option<(Meshed, Vec<MeshPart>)>;
 
 /// The visible parts of a chunk: one for each render mode, and the entities of the game's meshers.
 #[derive(Default)]

@@ -11,7 +11,7 @@ pub use peer::ChunkSyncPeer;
 
 pub(super) use client::{apply_results, end_clients, follow_clients, start_clients};
 pub(super) use edits::judge_edits;
-pub(super) use peer::{apply_answers, ask, send};
+pub(super) use peer::{apply_answers, apply_changes, ask, send};
 
 use crate::coordinator::messages::AskChunks;
 use bevy::prelude::*;

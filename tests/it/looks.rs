@@ -294,10 +294,10 @@ impl BlockMesher for Counting {
         block.name() == "test:stone"
     }
 
-    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<ChunkPart> {
+    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<MeshPart> {
         let places = (0..16).flat_map(|x| (0..16).flat_map(move |y| (0..16).map(move |z| [x, y, z])));
         let count = places.filter(|place| self.reads(types.block(blocks.block(*place)))).count();
-        (count > 0).then(|| ChunkPart::new(Counted(chunk, count)))
+        (count > 0).then(|| MeshPart::new(Counted(chunk, count)))
     }
 }
 

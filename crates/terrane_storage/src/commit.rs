@@ -4,12 +4,12 @@ use super::envelope::Replaced;
 use super::servers::{Crossing, CrossingId};
 use super::tiers::heat::Placed;
 use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, READ_AHEAD, cluster};
-use super::values::blocks::KnownBlocks;
 use super::values::clocks::put_clocks;
+use super::values::known_blocks::KnownBlocks;
 use super::values::record;
 use super::{
     ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
-    envelope, keys, values::block_ticks, values::stored_graph,
+    envelope, keys, values::block_ticks, values::tile_masks,
 };
 use crate::block::BlockId;
 use crate::chunk::Chunk;
@@ -72,7 +72,7 @@ struct GroupWriter<'a> {
     moves: Moves<'a>,
     commit: &'a mut Commit,
     /// The last requested tile of a stored graph.
-    tile: Option<((DimensionId, TilePos), Option<stored_graph::Masks>)>,
+    tile: Option<((DimensionId, TilePos), Option<tile_masks::Masks>)>,
 }
 
 impl GroupWriter<'_> {
@@ -187,7 +187,7 @@ impl GroupWriter<'_> {
             self.tile = Some((tile, masks));
         }
         let masks = self.tile.as_ref().and_then(|(_, masks)| masks.as_ref());
-        Ok(masks.is_some_and(|masks| stored_graph::is_marked(masks, column)))
+        Ok(masks.is_some_and(|masks| tile_masks::is_marked(masks, column)))
     }
 
     fn find_packed(
@@ -223,7 +223,7 @@ impl GroupWriter<'_> {
         // Columns that are new in this commit had no chunks before.
         let is_new = |column: ColumnPos| match &stored {
             _ if is_sparse => false,
-            Some(stored) => !stored_graph::is_marked(stored, column),
+            Some(stored) => !tile_masks::is_marked(stored, column),
             None => chunks.iter().any(|(_, (_, chunk), _)| chunk.column() == column),
         };
         let others = group.chunks(u64::MAX).filter(|chunk| !is_new(chunk.column()));
@@ -298,7 +298,7 @@ impl WorldStore {
             put_clocks(batch, &mut commit.writes);
         }
         for (&(dimension, tile), masks) in &batch.tiles {
-            commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), stored_graph::encode(masks));
+            commit.writes.put(Family::Meta, keys::tile_key(dimension, tile), tile_masks::encode(masks));
         }
 
         let names = self.add_names(&mut commit.writes)?;

@@ -47,7 +47,7 @@ pub use error::{StoreError, StoredItem, WorldOpenError};
 pub use load::LoadedColumn;
 pub use opacity::batch_opacity::BatchOpacity;
 pub use open_wait::OpenWait;
-pub use save_batch::{SaveBatch, StoredTile};
+pub use save_batch::{SaveBatch, StoredPregeneration, StoredTile};
 pub use terrane_world::entity::{ChildRecord, EntityRecord, ViewerRecord};
 #[doc(hidden)]
 pub use terrane_world::entity::{FORMER_PLAYER_COMPONENT, player_component};
@@ -59,11 +59,11 @@ pub use tiers::chunk_group::ChunkGroup;
 pub use tiers::heat::CoolingGroup;
 pub use tiers::tier::{Tier, TierConfig};
 pub use values::block_ticks::StoredBlockTick;
-pub use values::histories::TileHistory;
 pub use values::plot_contents::PlotContents;
-pub use values::pregenerations::{PregenerationEntry, StoredPregeneration};
+pub use values::pregenerations::PregenerationEntry;
 pub use values::registry_lists::RegistryLists;
 #[doc(hidden)]
 pub use values::stored_chunks::StoredChunk;
-pub(crate) use values::stored_graph::mark_stored;
+pub use values::tile_history::TileHistory;
+pub(crate) use values::tile_masks::mark_stored;
 pub use world::{Access, StorageConfig, WorldStore};

@@ -6,7 +6,7 @@ pub(super) mod batch_opacity;
 mod tests;
 
 use super::servers::Plot;
-use super::values::blocks::KnownBlocks;
+use super::values::known_blocks::KnownBlocks;
 use super::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, DimensionId};
 use batch_opacity::BatchOpacity;

@@ -1,9 +1,10 @@
 //! The data to be saved.
 
 use super::servers::{Crossing, CrossingId};
-use super::{EntityRecord, StoredBlockTick, StoredPregeneration, TileHistory};
+use super::{EntityRecord, StoredBlockTick, TileHistory};
 use crate::chunk::{Chunk, ColumnSummary};
-use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
+use crate::space::{AreaCursor, ChunkPos, ColumnArea, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
@@ -13,6 +14,19 @@ use uuid::Uuid;
 
 /// A tile of a stored graph: its position, and the masks of its batches.
 pub type StoredTile = (TilePos, [u16; TILE_BATCHES]);
+
+/// A stored pre-generation, which exists until it is finished or cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPregeneration {
+    /// The area to generate.
+    pub area: ColumnArea,
+    /// The position in the area. All columns before it were stored or failed.
+    pub cursor: AreaCursor,
+    /// `true` if it is paused until it is resumed.
+    pub paused: bool,
+    /// The time that it has been running.
+    pub elapsed: Duration,
+}
 
 /// The data to be saved for all regions: the newest state of everything that changed.
 ///

@@ -4,7 +4,8 @@
 //! [preconditions](WriteBatch::require), so any [`KeyValueStore`] can hold a shared world. Clocks decide when a server
 //! may be ended, and never whether a write counts.
 
-mod crossings;
+mod check;
+pub(crate) mod crossings;
 mod joins;
 mod lease;
 mod log_ins;
@@ -14,6 +15,7 @@ mod tests;
 
 use crate::bytes::record;
 use crate::{Durability, Family, KeyValueStore, OpenWait, Read, StoreError, StoredItem, WriteBatch, keys};
+pub(crate) use check::check;
 pub use crossings::{Crossing, CrossingId};
 pub use joins::Join;
 pub use lease::{Lease, Watch};
@@ -218,32 +220,6 @@ pub(crate) fn end_silent(
             return Ok(servers);
         }
     }
-}
-
-/// Checks a value of this module; `None` if the key is not one of them.
-pub(crate) fn check(store: &dyn KeyValueStore, key: &[u8], value: &[u8]) -> Option<Result<(), StoreError>> {
-    if let Some((dimension, plot)) = keys::parse_plot_key(key) {
-        return Some(decode::<plots::Owned>(store, value, StoredItem::Plot(dimension, plot)).map(drop));
-    }
-    if let Some(dimension) = keys::parse_key_of_dimension(keys::JOINS, key) {
-        return Some(decode::<u64>(store, value, StoredItem::Joins(dimension)).map(drop));
-    }
-    if let Some(incarnation) = keys::parse_server_key(key) {
-        return Some(decode::<Vec<u8>>(store, value, StoredItem::Server(incarnation)).map(drop));
-    }
-    if let Some(incarnation) = keys::parse_beat_key(key) {
-        return Some(decode::<u64>(store, value, StoredItem::Server(incarnation)).map(drop));
-    }
-    if let Some(checked) = crossings::check(store, key, value) {
-        return Some(checked);
-    }
-    if let Some(incarnation) = keys::parse_sent_key(key) {
-        return Some(decode::<u64>(store, value, StoredItem::Server(incarnation)).map(drop));
-    }
-    if let Some(name) = keys::parse_log_in_key(key) {
-        return Some(decode::<u64>(store, value, StoredItem::LogIn(name.into())).map(drop));
-    }
-    (key == keys::LAST_SERVER).then(|| decode::<u64>(store, value, StoredItem::LastServer).map(drop))
 }
 
 /// Decodes the record of `item`.

@@ -6,6 +6,7 @@
 pub(super) mod chunk_group;
 pub(super) mod cluster;
 pub(super) mod compression;
+mod cooling;
 pub(super) mod heat;
 pub(super) mod promotion;
 mod removal;

@@ -11,16 +11,16 @@ use super::dimensions::DimensionNames;
 use super::folder::WorldFolder;
 use super::servers::{self, Incarnation};
 use super::tiers::heat::Heat;
-use super::tiers::promotion::LoadedGroups;
 #[cfg(feature = "rocksdb")]
 use super::upkeep::FoundRequest;
-use super::values::blocks::KnownBlocks;
 use super::values::header::{FORMAT, Header};
+use super::values::known_blocks::KnownBlocks;
 use super::{
-    Durability, Family, FamilySize, KeyValueStore, LostWrites, MemoryStore, OpenWait, Read, StoreError, StoredItem,
-    WorldOpenError, WriteBatch, keys, values::record,
+    ChunkGroup, Durability, Family, FamilySize, KeyValueStore, LostWrites, MemoryStore, OpenWait, Read, StoreError,
+    StoredItem, WorldOpenError, WriteBatch, keys, values::record,
 };
 use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -75,8 +75,8 @@ pub struct WorldStore {
     /// Write-locked while groups move between tiers. Lookups that search several tiers hold a read lock.
     pub(super) moving: RwLock<()>,
     pub(super) heat: Heat,
-    /// Groups that wait for promotion because they were loaded.
-    pub(super) loaded: Mutex<LoadedGroups>,
+    /// Groups that wait for promotion because they were loaded; `None` if loaded groups are not promoted.
+    pub(super) loaded: Mutex<Option<BTreeSet<ChunkGroup>>>,
     pub(super) written: AtomicU64,
     pub(super) names: Arc<DimensionNames>,
     header: Header,
@@ -220,19 +220,7 @@ impl WorldStore {
             writes.require(Family::Meta, keys::HEADER, stored);
             // If another process has the world alone, this ends its session.
             writes.put(Family::Meta, keys::HEADER, fence.clone());
-            let session = match address {
-                Some(address) => {
-                    let store = world.store.clone();
-                    Session::Server(Incarnation::announce(store, address, &mut writes).map_err(damaged)?)
-                }
-                None => {
-                    let servers = servers::end_silent(&*world.store, None, &mut writes, wait).map_err(damaged)?;
-                    if servers > 0 {
-                        return Err(WorldOpenError::Shared { path: path.to_path_buf(), servers });
-                    }
-                    Session::Alone(fence)
-                }
-            };
+            let session = world.new_session(path, address, fence, &mut writes, wait)?;
             match world.store.write(writes, Durability::Sync) {
                 // A backend that finds damage in the background refuses one write and then works around the damage.
                 Err(StoreError::Backend { .. }) if attempt == 1 => {}
@@ -249,6 +237,25 @@ impl WorldStore {
         world.resume_play_time().map_err(damaged)?;
         world.read_names().map_err(damaged)?;
         Ok(world)
+    }
+
+    /// A session that begins with this batch.
+    fn new_session(
+        &self,
+        path: &Path,
+        address: Option<&[u8]>,
+        fence: Vec<u8>,
+        writes: &mut WriteBatch,
+        wait: &mut OpenWait<'_>,
+    ) -> Result<Session, WorldOpenError> {
+        let damaged = |source| WorldOpenError::Database { path: path.to_path_buf(), source };
+        if let Some(address) = address {
+            return Incarnation::announce(self.store.clone(), address, writes).map(Session::Server).map_err(damaged);
+        }
+        match servers::end_silent(&*self.store, None, writes, wait).map_err(damaged)? {
+            0 => Ok(Session::Alone(fence)),
+            servers => Err(WorldOpenError::Shared { path: path.to_path_buf(), servers }),
+        }
     }
 
     /// Returns `true` if nothing is stored.

@@ -4,7 +4,7 @@ use avian3d::parry::shape::{SharedShape, Voxels};
 use avian3d::prelude::{Collider, RigidBody, RigidBodyDisabled, Sleeping, WakeBody};
 use bevy::prelude::*;
 use bevy_terrane::block::{BlockRegistry, BlockType};
-use bevy_terrane::render::{BlockMesher, ChunkPart, PaddedBlocks};
+use bevy_terrane::render::{BlockMesher, MeshPart, PaddedBlocks};
 use bevy_terrane::space::{ChunkPos, Face, FaceSet};
 use std::collections::HashSet;
 
@@ -44,7 +44,7 @@ impl BlockMesher for GroundMesher {
         block.is_solid()
     }
 
-    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<ChunkPart> {
+    fn mesh(&self, chunk: ChunkPos, blocks: &PaddedBlocks, types: &BlockRegistry) -> Option<MeshPart> {
         let (mut cubes, mut around, mut boxes) = (Vec::new(), Vec::new(), Vec::new());
         let padded = || -1..=CHUNK;
         for place in padded().flat_map(|x| padded().flat_map(move |y| padded().map(move |z| IVec3::new(x, y, z)))) {
@@ -69,7 +69,7 @@ impl BlockMesher for GroundMesher {
         if cubes.is_empty() && boxes.is_empty() {
             return None;
         }
-        Some(ChunkPart::new(GroundShape {
+        Some(MeshPart::new(GroundShape {
             chunk: IVec3::new(chunk.x as i32, chunk.y as i32, chunk.z as i32),
             cubes: (!cubes.is_empty()).then(|| voxels(&cubes, &around)),
             boxes: (!boxes.is_empty()).then(|| Collider::compound(boxes)),

@@ -1,7 +1,7 @@
 //! Closes dimensions while the app runs: everything in them is saved, then they are removed from memory.
 
 use crate::coordinator::demand::tickets::Ticket;
-use crate::coordinator::dimension::{Closing, Dimension, DimensionBook, Unopened};
+use crate::coordinator::dimension::{Closing, DimensionBook, OpenDimension, Unopened};
 use crate::coordinator::jobs::JobBook;
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::MailQueue;
@@ -180,7 +180,7 @@ fn end_removal(
     publisher.event(removed);
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Returns letters that wait for columns of a closing dimension.
     fn return_letters(&mut self, post: &mut MailQueue) {
         let mut letters: Vec<_> = mem::take(&mut self.mail.letters).into_values().flatten().collect();

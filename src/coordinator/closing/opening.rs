@@ -3,7 +3,7 @@
 use crate::coordinator::clock::Clock;
 use crate::coordinator::closing::close::remove_stored;
 use crate::coordinator::demand::tickets::Ticket;
-use crate::coordinator::dimension::{Dimension, DimensionBook, Opening, Unopened};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension, Opening, Unopened};
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::dimensions::{DimensionError, DimensionSpec};
 use crate::coordinator::messages::events::{DimensionFailed, DimensionOpened};
@@ -49,7 +49,7 @@ pub fn open_waiting(
     for waiting in mem::take(&mut dimensions.unopened) {
         let name = waiting.spec.name.clone();
         let same_name = dimensions.open.values().find(|open| open.spec.name == name);
-        let is_closing = same_name.is_some_and(Dimension::is_closing);
+        let is_closing = same_name.is_some_and(OpenDimension::is_closing);
         if is_closing || dimensions.is_busy(&name) || !saves.is_stored(waiting.until) {
             dimensions.unopened.push(waiting);
             continue;
@@ -62,7 +62,7 @@ pub fn open_waiting(
                 remove_stored(entity, name, dimensions, &mut threads);
                 continue;
             }
-            false => Dimension::open(waiting.spec.clone(), &threads.store, &config, &threads.template.blocks),
+            false => OpenDimension::open(waiting.spec.clone(), &threads.store, &config, &threads.template.blocks),
         };
         match opened {
             Err(DimensionError::Store(StoreError::BeingRemoved { .. })) => {
@@ -109,7 +109,7 @@ fn receive_crossings(id: DimensionId, store: &WorldStore, saves: &mut Saves, pos
 
 impl DimensionBook {
     /// Adds an opened dimension.
-    fn begin(&mut self, mut dimension: Dimension, viewers: &[EntityRecord], publisher: &mut Publisher) {
+    fn begin(&mut self, mut dimension: OpenDimension, viewers: &[EntityRecord], publisher: &mut Publisher) {
         let entity = dimension.spec.entity;
         publisher.event(DimensionOpened {
             entity,

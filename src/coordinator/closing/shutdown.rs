@@ -2,7 +2,7 @@
 
 use crate::chunk::ColumnSummary;
 use crate::coordinator::clock::Clock;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::jobs::{JobBook, keep_jobs};
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::saving::SaveError;
@@ -123,7 +123,7 @@ fn keep_edits(mut dimensions: ResMut<DimensionBook>, mut deadlines: ResMut<Deadl
 }
 
 fn edit_stored(
-    dimension: &Dimension,
+    dimension: &OpenDimension,
     column: ColumnPos,
     edits: Vec<BlockEdit>,
     saves: &mut Saves,

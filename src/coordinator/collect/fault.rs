@@ -2,7 +2,7 @@
 
 use crate::chunk::Column;
 use crate::coordinator::columns::{ColumnState, Columns};
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::{Directory, Whereabouts};
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::clocks::{ControlError, RegionOrder};
@@ -189,7 +189,7 @@ impl Surroundings<'_> {
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Keeps the inbox of a halted region waiting. Returns the letters whose place belongs to another region by now.
     fn let_wait(&mut self, region: RegionId, slot: &mut RegionSlot, mut inbox: Inbox) -> Vec<Letter> {
         // The lost world knew them; the next one must learn them.

@@ -1,7 +1,7 @@
 //! Distributes the outboxes of regions.
 
 use crate::coordinator::demand::tickets::Ticket;
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 impl Surroundings<'_> {
     /// Distributes a region's outbox. Returns the parts of a split.
+    // It is this long because the order in which the lists are handed out is the point: it stands here as a whole.
     pub fn route(&mut self, id: DimensionId, region: RegionId, outbox: Box<Outbox>) -> Vec<(RegionId, Inbox)> {
         let Outbox {
             changed,
@@ -183,7 +184,7 @@ impl Surroundings<'_> {
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     fn take_unsaved(&mut self, save: SaveBatch, saves: &mut Saves) {
         saves.received.remove(save.received.iter().copied());
         self.land.edited.extend(save.summaries.keys().map(|(_, column)| *column));

@@ -1,6 +1,6 @@
 //! Handles the events of the regionizer.
 
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::messages::events::{RegionCreated, RegionDestroyed, RegionMerged, RegionSplit};
 use crate::coordinator::publish::Publisher;
@@ -23,7 +23,7 @@ pub fn tell_region_events(
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Reports the regionizer's events to the main world, and plans the first ticks of new regions.
     pub fn note_region_events(
         &mut self,

@@ -1,6 +1,6 @@
 //! The life of a dimension's columns, and their failures.
 
-use super::Dimension;
+use super::OpenDimension;
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::publish::Publisher;
 use crate::region::RegionId;
@@ -8,7 +8,7 @@ use crate::simulation::{Letter, LoadedColumn};
 use crate::space::ColumnPos;
 use bevy::prelude::*;
 
-impl Dimension {
+impl OpenDimension {
     /// Returns whether the column is in the world of a region that has reported its entities. `None` while the region ticks and
     /// that is unknown.
     pub fn has_reported(&mut self, column: ColumnPos) -> Option<bool> {

@@ -1,6 +1,6 @@
 //! What a dimension remembers of its stored columns: which of them are new, and for which heights they were generated.
 
-use super::Dimension;
+use super::OpenDimension;
 use crate::simulation::ColumnSource;
 use crate::space::{ColumnPos, DimensionId, HeightSet, TilePos};
 use crate::storage::{SaveBatch, StoreError, TileHistory, WorldStore};
@@ -61,7 +61,7 @@ impl History {
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// The block heights for which a stored column was never generated.
     pub fn missing(&self, column: ColumnPos) -> HeightSet {
         self.ground.missing(self.land.history.tiles.get(&column.tile()).and_then(|history| history.heights(column)))

@@ -3,7 +3,7 @@
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::demand::outlook::Outlook;
 use crate::coordinator::demand::tickets::{HOLD_MARGIN, Ticket, ViewerState, disc_difference};
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::OpenDimension;
 use crate::simulation::ViewerRadii;
 use crate::space::{ChunkPos, ColumnArea, ColumnPos};
 use bevy::prelude::*;
@@ -35,7 +35,7 @@ fn log_large_radii(viewer: Ticket, radii: ViewerRadii) {
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Makes the ticket hold the columns around `center`, and none that it held before.
     pub fn hold(&mut self, ticket: Ticket, place: ChunkPos, radii: ViewerRadii) {
         let (center, height) = (place.column(), if self.is_sparse() { place.y } else { 0 });

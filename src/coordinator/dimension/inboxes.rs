@@ -1,6 +1,6 @@
 //! Sends entities and letters to a dimension's regions, and sends on everything that waited for columns that are gone.
 
-use super::Dimension;
+use super::OpenDimension;
 use crate::coordinator::columns::Heights;
 use crate::coordinator::demand::tickets::{HOLD_MARGIN, Ticket, disc_difference};
 use crate::coordinator::regions::Regions;
@@ -12,7 +12,7 @@ use bevy::prelude::*;
 use rustc_hash::FxHashSet;
 use uuid::Uuid;
 
-impl Dimension {
+impl OpenDimension {
     /// The inbox of the region's world, or its stand-in while the world is away.
     pub fn inbox(&mut self, region: RegionId) -> &mut Inbox {
         let Regions { regionizer, waiting, .. } = &mut self.regions;

@@ -1,7 +1,7 @@
 //! The plots of a dimension, and the ground that waits for them.
 
 use crate::coordinator::demand::tickets::{Ticket, ViewerState};
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::OpenDimension;
 use crate::simulation::ViewerRadii;
 use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos};
 use crate::storage::servers::Plot;
@@ -18,7 +18,7 @@ fn distance_squared(column: ColumnPos, plot: TilePos) -> u128 {
     column.distance_squared(ColumnPos::new(column.x.clamp(low.x, high.x), column.z.clamp(low.z, high.z)))
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Returns `true` if ground may be loaded and generated at this column: always, unless several servers share the world.
     pub fn may_have(&self, column: ColumnPos) -> bool {
         self.plots.as_ref().is_none_or(|plots| plots.is_open(column.tile()))

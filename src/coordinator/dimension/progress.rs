@@ -2,11 +2,11 @@
 
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::demand::coverage::Coverage;
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::messages::statistics::DimensionStatistics;
 use std::time::{Duration, Instant};
 
-impl Dimension {
+impl OpenDimension {
     /// Counts the progress of loading and generating. If viewers moved or columns changed, this takes time proportional to the number
     /// of viewers and of missing columns within their radii.
     pub fn count_progress(&mut self) {

@@ -8,7 +8,7 @@
 use crate::chunk::Column;
 use crate::coordinator::columns::{ColumnState, Heights, Rest};
 use crate::coordinator::demand::tickets::ViewerState;
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
 use crate::simulation::LoadedColumn;
@@ -18,7 +18,7 @@ use std::mem;
 /// How many chunks farther up and down slabs are evicted than they are loaded.
 const SLACK: u32 = 4;
 
-impl Dimension {
+impl OpenDimension {
     /// The chunk heights to order of a column; all of them if the dimension is not sparse.
     pub fn slabs_to_order(&self, column: ColumnPos) -> HeightSet {
         if !self.is_sparse() {

@@ -1,7 +1,7 @@
 //! One job: its turns, its progress, and its reports to the main world and the store.
 
 use super::sweep::Sweep;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::far_view::Listener;
 use crate::coordinator::figures::rate::RecentRate;
 use crate::coordinator::messages::jobs::{
@@ -90,7 +90,7 @@ impl Entry {
     }
 
     /// Begins a pre-generation in its dimension, which is now open, or continues a stored one.
-    pub fn begin_sweep(&mut self, dimension: &Dimension, number: u64, stored: Option<StoredPregeneration>) {
+    pub fn begin_sweep(&mut self, dimension: &OpenDimension, number: u64, stored: Option<StoredPregeneration>) {
         let Work::Sweep(sweep) = &mut self.work else { return };
         // Orders since then still count.
         self.is_paused |= sweep.place.is_none() && stored.is_some_and(|stored| stored.paused);

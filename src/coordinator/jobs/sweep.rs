@@ -3,7 +3,7 @@
 //! A pre-generation walks over the batches of its area, nearest to the centre first, and orders the columns that the stored
 //! graph misses.
 
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::messages::events::ColumnFailed;
 use crate::coordinator::messages::jobs::{JobProgress, Pregeneration};
 use crate::coordinator::publish::Publisher;
@@ -69,7 +69,7 @@ impl Sweep {
     }
 
     /// Begins or continues in a dimension that was opened.
-    pub fn begin(&mut self, dimension: &Dimension, number: u64, cursor: AreaCursor) {
+    pub fn begin(&mut self, dimension: &OpenDimension, number: u64, cursor: AreaCursor) {
         let batches = AreaBatches::from_cursor(self.order.area, cursor);
         let (place, complaints) = (Some((dimension.id, number)), self.complaints);
         *self = Self { place, batches, complaints, ..Self::new(self.order) };
@@ -98,8 +98,8 @@ impl Sweep {
     }
 
     /// Checks the columns in flight. Reports those that failed for good, with the reason.
-    pub fn settle(&mut self, dimension: &mut Dimension, publisher: &mut Publisher) {
-        let Dimension { id, columns, .. } = dimension;
+    pub fn settle(&mut self, dimension: &mut OpenDimension, publisher: &mut Publisher) {
+        let OpenDimension { id, columns, .. } = dimension;
         let (now, stored, for_jobs) =
             (&dimension.time.real_now, &mut dimension.land.stored, &mut dimension.orders.for_jobs);
         let is_settled = |column: &ColumnPos| stored.is_completed(*column) || !columns.is_under_way(*column);
@@ -126,7 +126,7 @@ impl Sweep {
     }
 
     /// Orders up to `share` columns, nearest first. Returns how many it ordered.
-    pub fn order(&mut self, dimension: &mut Dimension, share: usize, orders: &mut Orders) -> usize {
+    pub fn order(&mut self, dimension: &mut OpenDimension, share: usize, orders: &mut Orders) -> usize {
         let share = share.min(dimension.orders.generation.allowance(dimension.time.real_now));
         let (mut ordered, mut looks) = (0, MAX_LOOKED_AT);
         while ordered < share
@@ -141,12 +141,12 @@ impl Sweep {
     }
 
     /// Gives up the columns in flight at the end of the job or of its dimension.
-    pub fn leave(&mut self, dimension: &mut Dimension) {
+    pub fn leave(&mut self, dimension: &mut OpenDimension) {
         mem::take(&mut self.in_flight).keys().for_each(|column| _ = dimension.orders.for_jobs.remove(column));
     }
 
     /// The next columns to order: of one batch, nearest first. Looks at `looks` batches at most.
-    fn next_order(&mut self, ground: &Dimension, looks: &mut usize) -> Option<(BatchPos, Vec<ColumnPos>)> {
+    fn next_order(&mut self, ground: &OpenDimension, looks: &mut usize) -> Option<(BatchPos, Vec<ColumnPos>)> {
         if let Some((column, failures)) = self.next_retry(ground) {
             self.in_flight.insert(column, failures);
             return Some((column.batch(), vec![column]));
@@ -166,7 +166,7 @@ impl Sweep {
         None
     }
 
-    fn next_retry(&mut self, ground: &Dimension) -> Option<(ColumnPos, u32)> {
+    fn next_retry(&mut self, ground: &OpenDimension) -> Option<(ColumnPos, u32)> {
         let now = ground.time.real_now;
         loop {
             let first = self.waiting.first_entry().filter(|first| first.key().0 <= now)?;
@@ -182,7 +182,7 @@ impl Sweep {
     }
 
     /// The columns of the batch that are not ordered yet, nearest first. The others are checked again later.
-    fn take_free(&mut self, ground: &Dimension, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
+    fn take_free(&mut self, ground: &OpenDimension, batch: BatchPos, missing: u16) -> Vec<ColumnPos> {
         let missing = (0..16).filter(|bit| missing >> bit & 1 == 1).map(|bit| batch.column(bit));
         let (busy, mut free): (Vec<_>, Vec<_>) = missing.partition(|column| ground.columns.is_under_way(*column));
         let later = ground.time.real_now.saturating_add(RETRY);

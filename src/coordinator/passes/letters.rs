@@ -3,7 +3,7 @@
 //! Letters are queued in the [`MailQueue`] and sorted several times in a pass, in the order of the queue.
 
 use crate::coordinator::clock::Clock;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::{Directory, Whereabouts};
 use crate::coordinator::mail::queue::{Mail, MailQueue};
 use crate::coordinator::messages::events::LetterLost;
@@ -192,7 +192,7 @@ fn report(lost: LetterLost, publisher: &mut Publisher) {
     publisher.event(lost);
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Letters that wait for a region follow the entities that left it and, after a split, the places. Returns them to be
     /// sent on.
     pub fn letters_to_follow(&mut self, region: RegionId, travellers: &[Uuid], is_split: bool) -> Vec<Letter> {

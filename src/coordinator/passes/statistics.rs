@@ -2,7 +2,7 @@
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::dimension::progress::count_again_at;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::figures::totals::PERIOD;
 use crate::coordinator::messages::settings::Settings;
 use crate::coordinator::messages::statistics::{RegionStatistics, WorldStatistics};
@@ -44,11 +44,11 @@ pub fn take_statistics(
     let began = Instant::now();
     // In lockstep the count must not depend on time.
     if config.tick_mode.is_lockstep() || totals.count_at.is_none_or(|due| due <= began) {
-        dimensions.open.values_mut().for_each(Dimension::count_progress);
+        dimensions.open.values_mut().for_each(OpenDimension::count_progress);
         totals.count_at = count_again_at(began, Instant::now());
     }
     let regions = region_statistics(&config, &couplings, &mut dimensions, &mut deadlines, now);
-    let of_dimensions: Vec<_> = dimensions.open.values_mut().map(Dimension::statistics).collect();
+    let of_dimensions: Vec<_> = dimensions.open.values_mut().map(OpenDimension::statistics).collect();
     let remaining: u64 = of_dimensions.iter().map(|dimension| dimension.to_load.missing).sum();
     let states = dimensions.open.values().flat_map(|dimension| dimension.columns.iter());
     let columns = states.filter(|(_, state)| state.is_in_region()).count();
@@ -131,7 +131,7 @@ fn region_statistics(
 
 impl Deadlines {
     /// The sections of a region, sorted.
-    fn list_sections(&mut self, dimension: &mut Dimension, region: RegionId) -> Arc<[SectionPos]> {
+    fn list_sections(&mut self, dimension: &mut OpenDimension, region: RegionId) -> Arc<[SectionPos]> {
         let mut sections: Vec<_> = dimension.regions.regionizer.sections(region).collect();
         sections.sort_unstable();
         let sections = Arc::<[SectionPos]>::from(sections);

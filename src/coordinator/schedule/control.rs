@@ -1,6 +1,6 @@
 //! Carries out the main world's orders for clocks and regions.
 
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::messages::clocks::DimensionClock;
 use crate::coordinator::messages::clocks::{ControlError, ControlRegion, RegionOrder, StepDimension};
@@ -106,7 +106,7 @@ impl Publisher {
 
 impl Deadlines {
     /// Returns `true` if the region, or one that merged into it, was ordered to halt and has not halted yet.
-    pub fn is_to_halt(&self, dimension: &Dimension, region: RegionId) -> bool {
+    pub fn is_to_halt(&self, dimension: &OpenDimension, region: RegionId) -> bool {
         let is_it = |order: &ControlRegion| {
             (order.dimension, dimension.regions.successor(order.region)) == (dimension.id, region)
         };
@@ -116,7 +116,7 @@ impl Deadlines {
     /// Starts a halted region again from the store.
     pub fn restart(
         &mut self,
-        dimension: &mut Dimension,
+        dimension: &mut OpenDimension,
         region: RegionId,
         directory: &Directory,
         publisher: &mut Publisher,
@@ -129,12 +129,12 @@ impl Deadlines {
         self.replan(dimension, region);
     }
 
-    fn replan_all(&mut self, dimension: &mut Dimension) {
+    fn replan_all(&mut self, dimension: &mut OpenDimension) {
         dimension.regions.regionizer.regions().into_iter().for_each(|region| self.replan(dimension, region));
     }
 
     /// Makes a region due no later than its new orders allow.
-    fn replan(&mut self, dimension: &mut Dimension, region: RegionId) {
+    fn replan(&mut self, dimension: &mut OpenDimension, region: RegionId) {
         let (id, now) = (dimension.id, dimension.time.real_now);
         // A running region is planned when its tick ends.
         if let Some(running) = self.running.get_mut(&(id, region)) {

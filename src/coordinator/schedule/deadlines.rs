@@ -1,6 +1,6 @@
 //! When regions are due, and which regions are away.
 
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::messages::clocks::ControlRegion;
 use crate::coordinator::regions::{Parked, RegionSlot};
 use crate::coordinator::saves::Saves;
@@ -93,13 +93,17 @@ impl Deadlines {
     }
 
     /// The slot of a region, away or not.
-    pub fn slot<'a>(&'a self, dimension: &'a Dimension, region: RegionId) -> Option<&'a RegionSlot> {
+    pub fn slot<'a>(&'a self, dimension: &'a OpenDimension, region: RegionId) -> Option<&'a RegionSlot> {
         let away = self.running.get(&(dimension.id, region)).map(|running| &*running.slot);
         away.or_else(|| dimension.regions.regionizer.data(region).map(AsRef::as_ref))
     }
 
     /// The slot of a region, away or not, for changes.
-    pub fn slot_mut<'a>(&'a mut self, dimension: &'a mut Dimension, region: RegionId) -> Option<&'a mut RegionSlot> {
+    pub fn slot_mut<'a>(
+        &'a mut self,
+        dimension: &'a mut OpenDimension,
+        region: RegionId,
+    ) -> Option<&'a mut RegionSlot> {
         let away = self.running.get_mut(&(dimension.id, region)).map(|running| &mut *running.slot);
         away.or_else(|| dimension.regions.regionizer.data_mut(region).map(AsMut::as_mut))
     }
@@ -162,7 +166,7 @@ impl Deadlines {
     /// Takes the region's worlds and inbox for a region thread.
     fn assign(
         &mut self,
-        dimension: &Dimension,
+        dimension: &OpenDimension,
         region: RegionId,
         mut running: Running,
         task: Task,
@@ -188,7 +192,14 @@ impl Deadlines {
     }
 
     /// Begins a task for a region thread.
-    pub fn begin(&mut self, dimension: &Dimension, region: RegionId, running: Running, task: Task, saves: &mut Saves) {
+    pub fn begin(
+        &mut self,
+        dimension: &OpenDimension,
+        region: RegionId,
+        running: Running,
+        task: Task,
+        saves: &mut Saves,
+    ) {
         let assignment = self.assign(dimension, region, running, task, saves);
         self.jobs.0.get().push_back(assignment.into());
     }
@@ -196,7 +207,7 @@ impl Deadlines {
     /// Begins the split of a region's world, from which the parts get worlds of their own.
     pub fn begin_split(
         &mut self,
-        dimension: &mut Dimension,
+        dimension: &mut OpenDimension,
         region: RegionId,
         mut running: Running,
         parts: Vec<RegionPart>,
@@ -211,7 +222,7 @@ impl Deadlines {
     }
 
     /// Begins a task without a tick. Messages and closures wait for the region's next tick.
-    pub fn begin_idle(&mut self, dimension: &mut Dimension, region: RegionId, task: Task, saves: &mut Saves) {
+    pub fn begin_idle(&mut self, dimension: &mut OpenDimension, region: RegionId, task: Task, saves: &mut Saves) {
         let Some(mut slot) = dimension.regions.regionizer.try_begin_tick(region) else { return };
         let letters: Vec<Letter> = match task {
             Task::Save | Task::Leave => slot.parked.get().inbox.as_mut().map(|inbox| mem::take(&mut inbox.letters)),
@@ -289,7 +300,7 @@ impl Deadlines {
         }
     }
 
-    fn begin_tick(&mut self, dimension: &mut Dimension, region: RegionId, saves: &mut Saves) -> Option<Assignment> {
+    fn begin_tick(&mut self, dimension: &mut OpenDimension, region: RegionId, saves: &mut Saves) -> Option<Assignment> {
         let (id, now) = (dimension.id, dimension.time.real_now);
         let may_tick = dimension.regions.regionizer.data(region).is_some_and(|slot| slot.may_tick(&dimension.time));
         if !may_tick || dimension.is_closing() {

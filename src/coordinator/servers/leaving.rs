@@ -3,7 +3,7 @@
 use super::tend::Servers;
 use crate::coordinator::columns::{ColumnState, Rest};
 use crate::coordinator::demand::tickets::Ticket;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::plots::Leaving;
@@ -77,7 +77,7 @@ pub fn leave_plots(
     deadlines.hand_over(&threads);
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Returns the letters of entities that wait to arrive in columns like these, and those of other servers. The next owner of
     /// the ground finds both in the store, and a letter that waited for the ground would bring them a second time.
     fn return_arrivals(&mut self, is_to_go: impl Fn(ColumnPos) -> bool, post: &mut MailQueue) {

@@ -2,7 +2,7 @@
 
 use super::round::{Findings, Memory, Wishes, of_dimension};
 use crate::coordinator::clock::Clock;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::events::{LetterLost, ServerDrained, ServerEnded};
@@ -95,6 +95,48 @@ impl Servers {
         self.is_frozen || self.has_ended
     }
 
+    /// Lets regions stand still while no heartbeat is confirmed in time.
+    fn watch_lease(&mut self, now: Duration) {
+        let is_frozen = !self.lease.holds(now);
+        if is_frozen != mem::replace(&mut self.is_frozen, is_frozen) {
+            match is_frozen {
+                true => warn!("the database confirms no heartbeat: regions stand still until it does"),
+                false => info!("the database confirms heartbeats again: regions go on"),
+            }
+        }
+    }
+
+    /// Stays if the server to which this one is drained does not live.
+    fn give_up_drain(&mut self) {
+        let lives = |server: u64| server != self.number && self.signs.iter().any(|sign| sign.incarnation == server);
+        if let Some(to) = self.drain.filter(|to| !self.has_drained && !lives(*to)) {
+            self.drain = None;
+            warn!("this server is not drained, since there is no other server {to}");
+        }
+    }
+
+    /// Notes which server has which plots.
+    fn note_owners(&mut self, owners: impl IntoIterator<Item = (Plot, u64)>) {
+        let mut plots = BTreeMap::<u64, Vec<Plot>>::new();
+        owners.into_iter().for_each(|(plot, owner)| plots.entry(owner).or_default().push(plot));
+        self.plots = plots.into_iter().map(|(owner, plots)| (owner, plots.into())).collect();
+    }
+
+    /// Forgets plots that were given up.
+    fn forget_plots(&mut self, given_up: &[(BTreeSet<Plot>, Option<u64>)], dimensions: &mut DimensionBook) {
+        for (plots, to) in given_up {
+            self.to_release = &self.to_release - plots;
+            for (id, plot) in plots {
+                if let Some(dimension) = dimensions.open.get_mut(id) {
+                    dimension.forget_plot(*plot);
+                }
+            }
+            if let Some(to) = to {
+                info!("{} plots were handed over to server {to}", plots.len());
+            }
+        }
+    }
+
     /// The address of a living server.
     pub fn address(&self, server: u64) -> Option<Vec<u8>> {
         self.signs.iter().find(|sign| sign.incarnation == server).map(|sign| sign.address.clone())
@@ -136,14 +178,7 @@ pub fn tend(
     if saves.has_ended {
         servers.end(&mut saves, &mut publisher);
     }
-    let is_frozen = !servers.lease.holds(clock.began.elapsed());
-    if is_frozen != servers.is_frozen {
-        servers.is_frozen = is_frozen;
-        match is_frozen {
-            true => warn!("the database confirms no heartbeat: regions stand still until it does"),
-            false => info!("the database confirms heartbeats again: regions go on"),
-        }
-    }
+    servers.watch_lease(clock.began.elapsed());
     let is_urgent = dimensions.open.values().filter_map(|open| open.plots.as_ref()).any(|plots| plots.is_urgent);
     let due =
         if is_urgent || servers.is_waiting { servers.began_at.saturating_add(URGENT_PERIOD) } else { servers.next_at };
@@ -151,12 +186,9 @@ pub fn tend(
         return;
     }
     servers.began_at = clock.now;
-    let lives = |server: u64| servers.signs.iter().any(|sign| sign.incarnation == server) && server != servers.number;
-    if let Some(to) = servers.drain.take_if(|to| !servers.has_drained && !lives(*to)) {
-        warn!("this server is not drained, since there is no other server {to}");
-    }
+    servers.give_up_drain();
     let mut wishes = Wishes { release: servers.to_release.clone(), ..Wishes::default() };
-    for (id, dimension) in &mut dimensions.open {
+    for dimension in dimensions.open.values_mut() {
         let unneeded = dimension.unneeded_plots(IDLE);
         if !unneeded.is_empty() {
             dimension.begin_leaving(unneeded, None, &deadlines, &mut orders, &mut publisher);
@@ -164,22 +196,7 @@ pub fn tend(
         if let Some(to) = servers.drain {
             dimension.drain(to, &deadlines, &mut orders, &mut publisher);
         }
-        let Some(plots) = &mut dimension.plots else { continue };
-        plots.is_urgent = false;
-        let of = |plots: &BTreeSet<_>| plots.iter().map(|plot| (*id, *plot)).collect::<BTreeSet<Plot>>();
-        wishes.own.extend(plots.own().map(|plot| (*id, plot)));
-        if servers.drain.is_none() {
-            let asked: Vec<TilePos> = plots.to_ask(clock.now).into_iter().take(ASKED_AT_ONCE).collect();
-            asked.iter().for_each(|plot| plots.note_asked(*plot, clock.now));
-            wishes.acquire.extend(asked.into_iter().map(|plot| (*id, plot)));
-        }
-        for leaving in plots.leaving.iter().filter(|leaving| leaving.is_ready) {
-            match leaving.to {
-                None => wishes.release.extend(of(&leaving.plots)),
-                Some(to) => wishes.hand_over.push((of(&leaving.plots), to)),
-            }
-        }
-        wishes.clocks.insert(*id, (dimension.time.now, dimension.time.days()));
+        dimension.wish(&mut wishes, servers.drain.is_none(), clock.now);
     }
     wishes.log_out = players.begin_log_outs(&mut saves, &mut publisher);
     wishes.looks_around = clock.now >= servers.look_at;
@@ -199,9 +216,33 @@ pub fn tend(
     });
 }
 
+impl OpenDimension {
+    /// Adds what the dimension asks of the next round.
+    fn wish(&mut self, wishes: &mut Wishes, acquires: bool, now: Duration) {
+        let (id, Some(plots)) = (self.id, &mut self.plots) else { return };
+        plots.is_urgent = false;
+        let of = |plots: &BTreeSet<_>| plots.iter().map(|plot| (id, *plot)).collect::<BTreeSet<Plot>>();
+        wishes.own.extend(plots.own().map(|plot| (id, plot)));
+        if acquires {
+            let asked: Vec<TilePos> = plots.to_ask(now).into_iter().take(ASKED_AT_ONCE).collect();
+            asked.iter().for_each(|plot| plots.note_asked(*plot, now));
+            wishes.acquire.extend(asked.into_iter().map(|plot| (id, plot)));
+        }
+        for leaving in plots.leaving.iter().filter(|leaving| leaving.is_ready) {
+            match leaving.to {
+                None => wishes.release.extend(of(&leaving.plots)),
+                Some(to) => wishes.hand_over.push((of(&leaving.plots), to)),
+            }
+        }
+        wishes.clocks.insert(id, (self.time.now, self.time.days()));
+    }
+}
+
 type Answer = Result<(Wishes, Result<Findings, StoreError>), WorkError>;
 
 /// Handles the answer of a round.
+// It is this long because the order of the steps is the point: ground that leaves comes before ground that arrives, and both come
+// before what is on its way to it.
 fn end_round(
     In(answer): In<Answer>,
     mut servers: ResMut<Servers>,
@@ -230,17 +271,7 @@ fn end_round(
     servers.signs = found.signs;
     servers.is_waiting = found.is_waiting;
     saves.received.forget_gone(found.crossings.iter().map(|(id, _)| *id), &found.after, &found.last);
-    for (plots, to) in &found.given_up {
-        servers.to_release = &servers.to_release - plots;
-        for (id, plot) in plots {
-            if let Some(dimension) = dimensions.open.get_mut(id) {
-                dimension.forget_plot(*plot);
-            }
-        }
-        if let Some(to) = to {
-            info!("{} plots were handed over to server {to}", plots.len());
-        }
-    }
+    servers.forget_plots(&found.given_up, &mut dimensions);
     for dimension in dimensions.open.values_mut() {
         dimension.end_leaving(&found.given_up, &found.acquired);
     }
@@ -269,26 +300,34 @@ fn end_round(
             servers.look_at = Duration::ZERO;
         }
     }
-    for (id, crossing) in found.crossings {
-        let is_here =
-            |open: &Dimension| !open.is_closing() && open.plots.as_ref().is_some_and(|plots| plots.is_open(id.plot.1));
-        if !saves.received.has(id) && dimensions.open.get(&id.plot.0).is_some_and(is_here) {
-            receive(id, crossing, &mut saves, &mut post);
-        }
-    }
+    receive_all(found.crossings, &dimensions, &mut saves, &mut post);
     if let Some(owners) = found.owners {
-        let mut plots = BTreeMap::<u64, Vec<Plot>>::new();
-        owners.into_iter().for_each(|(plot, owner)| plots.entry(owner).or_default().push(plot));
-        servers.plots = plots.into_iter().map(|(owner, plots)| (owner, plots.into())).collect();
+        servers.note_owners(owners);
     }
     players.end_log_outs(&mut saves, &mut publisher);
     players.follow_ground(&found.given_up, &kept, servers, &mut saves);
-    if let Some(to) = servers.drain.filter(|_| !servers.has_drained && !players.are_leaving())
-        && dimensions.open.values().all(|open| open.plots.iter().all(|plots| plots.own().next().is_none()))
-        && wishes.own.is_empty()
-    {
+    let owns = |open: &OpenDimension| open.plots.iter().any(|plots| plots.own().next().is_some());
+    let has_ground = !wishes.own.is_empty() || dimensions.open.values().any(owns);
+    if let Some(to) = servers.drain.filter(|_| !servers.has_drained && !players.are_leaving() && !has_ground) {
         servers.has_drained = true;
         publisher.event(ServerDrained { to });
+    }
+}
+
+/// Receives the crossings to plots that are open here, each once.
+fn receive_all(
+    crossings: Vec<(CrossingId, Crossing)>,
+    dimensions: &DimensionBook,
+    saves: &mut Saves,
+    post: &mut MailQueue,
+) {
+    for (id, crossing) in crossings {
+        let is_here = |open: &OpenDimension| {
+            !open.is_closing() && open.plots.as_ref().is_some_and(|plots| plots.is_open(id.plot.1))
+        };
+        if !saves.received.has(id) && dimensions.open.get(&id.plot.0).is_some_and(is_here) {
+            receive(id, crossing, saves, post);
+        }
     }
 }
 
@@ -409,7 +448,7 @@ pub fn receive(id: CrossingId, crossing: Crossing, saves: &mut Saves, post: &mut
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Gives a territory to another server, unless it leaves already. Returns `false` if only a part of it does.
     fn leave_territory(
         &mut self,

@@ -3,7 +3,7 @@
 use crate::chunk::{Column, ColumnSummary};
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::demand::failures::OUTAGE_PAUSE;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::messages::events::{ColumnFailed, GroundRegenerated};
 use crate::coordinator::messages::generation::FailedColumn;
@@ -56,7 +56,7 @@ pub fn deliver(
 }
 
 /// Reports damaged chunks that were generated again, also those that a region made within a tick.
-fn report_regenerated(open: &Dimension, publisher: &mut Publisher) {
+fn report_regenerated(open: &OpenDimension, publisher: &mut Publisher) {
     let dimension = open.id;
     for (chunk, error) in open.ground.take_regenerated() {
         warn!("chunk {chunk} of {dimension} is generated again: {error}");
@@ -81,7 +81,7 @@ fn take_due(inbound: &mut Inbound, orders: &Orders) -> Vec<ColumnsReady> {
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     fn deliver_ready(
         &mut self,
         claim: u64,

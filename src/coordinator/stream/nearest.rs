@@ -8,7 +8,7 @@ use crate::coordinator::demand::outlook::{Lead, Near};
 use crate::coordinator::demand::tickets::{Ticket, ViewerState};
 use crate::coordinator::demand::turns::Turns;
 use crate::coordinator::demand::viewer_caps::ViewerCaps;
-use crate::coordinator::dimension::{Dimension, DimensionBook, Land};
+use crate::coordinator::dimension::{DimensionBook, Land, OpenDimension};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
 use crate::coordinator::stream::orders::{Orders, Room};
@@ -152,7 +152,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn new(dimension: &mut Dimension) -> Self {
+    fn new(dimension: &mut OpenDimension) -> Self {
         let tickets =
             dimension.demand.wanting.take().unwrap_or_else(|| dimension.demand.viewers.keys().copied().collect());
         let candidates = Self::of(dimension.id, &dimension.field(), &tickets);
@@ -208,7 +208,7 @@ pub fn order_nearest(
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Orders the nearest work of the dimension. Returns `false` if there is none.
     fn order_next(
         &mut self,
@@ -317,7 +317,7 @@ impl Dimension {
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Returns a test for whether a viewer loads a column of the batch along with others of the batch.
     fn loaders(&self, batch: BatchPos) -> impl Fn(ColumnPos) -> bool + use<> {
         /// More than the diagonal of a batch.

@@ -2,7 +2,7 @@
 
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::demand::pacing::InFlightLimit;
-use crate::coordinator::dimension::{Dimension, DimensionBook};
+use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::threads::columns::{ColumnOrder, ColumnThreads, Source};
 use crate::coordinator::threads::order_queue::Urgency;
@@ -57,7 +57,7 @@ impl Orders {
     }
 
     /// Counts an order of so many columns, and returns its claim.
-    fn begin(&mut self, dimension: &mut Dimension, columns: usize, generates: bool) -> u64 {
+    fn begin(&mut self, dimension: &mut OpenDimension, columns: usize, generates: bool) -> u64 {
         self.last_claim += 1;
         self.claims.insert(self.last_claim, self.pass);
         self.in_flight += columns;
@@ -69,7 +69,13 @@ impl Orders {
 
     /// Notes that an order was answered or taken back. Its dimension may have been closed or reopened in the meantime, and
     /// not know the order.
-    pub fn note_answered(&mut self, dimension: Option<&mut Dimension>, claim: u64, columns: usize, generates: bool) {
+    pub fn note_answered(
+        &mut self,
+        dimension: Option<&mut OpenDimension>,
+        claim: u64,
+        columns: usize,
+        generates: bool,
+    ) {
         self.claims.remove(&claim);
         self.in_flight = self.in_flight.saturating_sub(columns);
         if generates {
@@ -81,7 +87,7 @@ impl Orders {
     }
 
     /// Orders columns of one batch to be loaded or generated.
-    pub fn order(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
+    pub fn order(&mut self, dimension: &mut OpenDimension, batch: BatchPos, columns: Vec<ColumnPos>) {
         let (stored, new): (Vec<_>, Vec<_>) =
             columns.into_iter().partition(|column| dimension.land.stored.is_completed(*column));
         let loaded = dimension.by_source(stored, false).into_iter().map(|order| (order, false));
@@ -104,7 +110,7 @@ impl Orders {
     /// others when they are loaded or generated.
     pub fn take_back_or_order(
         &mut self,
-        dimension: &mut Dimension,
+        dimension: &mut OpenDimension,
         batch: BatchPos,
         wanted: Vec<ColumnPos>,
         publisher: &mut Publisher,
@@ -142,14 +148,14 @@ impl Orders {
 
     /// Orders columns of one batch to be generated for the store without loading them, except those that are stored or in
     /// flight to the store. They wait until everything that viewers need has begun.
-    pub fn order_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
+    pub fn order_for_store(&mut self, dimension: &mut OpenDimension, batch: BatchPos, columns: Vec<ColumnPos>) {
         // In a sparse dimension, the ground around sea level.
         let heights = dimension.ground.window(0, Viewer::DEFAULT_VERTICAL_RADIUS);
         self.order_apart(dimension, batch, columns, heights, Urgency::WHEN_IDLE);
     }
 
     /// Orders columns near to a viewer for the store.
-    pub fn order_nearby_for_store(&mut self, dimension: &mut Dimension, batch: BatchPos, columns: Vec<ColumnPos>) {
+    pub fn order_nearby_for_store(&mut self, dimension: &mut OpenDimension, batch: BatchPos, columns: Vec<ColumnPos>) {
         let Some(first) = columns.first().copied() else { return };
         let (heights, distance) = (dimension.slabs_to_generate(first), dimension.distance(first));
         self.order_apart(dimension, batch, columns, heights, Urgency::at(distance));
@@ -157,7 +163,7 @@ impl Orders {
 
     fn order_apart(
         &mut self,
-        dimension: &mut Dimension,
+        dimension: &mut OpenDimension,
         batch: BatchPos,
         mut columns: Vec<ColumnPos>,
         heights: HeightSet,
@@ -181,7 +187,7 @@ impl Orders {
     /// Takes back the orders of columns like these that no thread has begun.
     pub fn take_back(
         &mut self,
-        dimension: &mut Dimension,
+        dimension: &mut OpenDimension,
         is_to_go: impl Fn(ColumnPos) -> bool,
         publisher: &mut Publisher,
     ) {
@@ -194,7 +200,7 @@ impl Orders {
     }
 
     /// Takes back an order that no thread has begun, as if it had never been made.
-    fn undo(&mut self, dimension: &mut Dimension, order: ColumnOrder, publisher: &mut Publisher) {
+    fn undo(&mut self, dimension: &mut OpenDimension, order: ColumnOrder, publisher: &mut Publisher) {
         let may_generate = order.may_generate();
         let ColumnOrder { claim, columns, generates, .. } = order;
         self.note_answered(Some(dimension), claim, columns.len(), generates);
@@ -239,7 +245,7 @@ pub fn recall(mut dimensions: ResMut<DimensionBook>, mut orders: ResMut<Orders>,
     }
 }
 
-impl Dimension {
+impl OpenDimension {
     /// Groups the columns of an order by source; in a sparse dimension by the wanted slabs of each, and in others by the heights
     /// for which they were never generated.
     fn by_source(&self, columns: Vec<ColumnPos>, generates: bool) -> Vec<(Vec<ColumnPos>, Source)> {

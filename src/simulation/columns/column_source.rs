@@ -209,10 +209,8 @@ pub struct ColumnSource {
     pub store: Weak<WorldStore>,
     /// Columns that are newer than in the store.
     pub departed: DepartedColumns,
-    /// `true` if damaged stored chunks are regenerated.
-    pub regenerates_damaged: bool,
-    /// The regenerated chunks, each with the error that was found.
-    pub regenerated: Mutex<Vec<(ChunkPos, StoreError)>>,
+    /// If damaged stored chunks are regenerated, those of them that were, each with the error that was found.
+    pub regenerated: Option<Mutex<Vec<(ChunkPos, StoreError)>>>,
     /// The number of columns along the side of a section, as a power of two.
     pub section_shift: u32,
     /// In strict mode, a development aid, the owners of all sections: any access outside of the own region is then an error.
@@ -268,8 +266,7 @@ impl ColumnSource {
             light: None,
             store,
             departed: DepartedColumns::default(),
-            regenerates_damaged: false,
-            regenerated: Mutex::default(),
+            regenerated: None,
             section_shift: 0,
             owners: None,
             open_plots: None,

@@ -12,7 +12,8 @@ use std::sync::{Arc, PoisonError};
 impl ColumnSource {
     /// Takes the chunks regenerated since the last call, each with the error that was found.
     pub fn take_regenerated(&self) -> Vec<(ChunkPos, StoreError)> {
-        mem::take(&mut self.regenerated.lock().unwrap_or_else(PoisonError::into_inner))
+        let Some(regenerated) = &self.regenerated else { return Vec::new() };
+        mem::take(&mut regenerated.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Reads data of a column, after regenerating the chunks of it that turn out to be damaged, if that is enabled.
@@ -25,10 +26,11 @@ impl ColumnSource {
         column: ColumnPos,
         read: impl Fn(&WorldStore) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
+        let Some(regenerated) = &self.regenerated else { return read(store) };
         let mut made = BTreeSet::new();
         loop {
             let error = match read(store) {
-                Err(error) if self.regenerates_damaged => error,
+                Err(error) => error,
                 read => return read,
             };
             let chunk = match error {
@@ -41,7 +43,7 @@ impl ColumnSource {
             };
             let Some(blocks) = self.generate_chunk(chunk) else { return Err(error) };
             if store.replace_damaged(self.dimension, chunk, blocks)? {
-                self.regenerated.lock().unwrap_or_else(PoisonError::into_inner).push((chunk, error));
+                regenerated.lock().unwrap_or_else(PoisonError::into_inner).push((chunk, error));
             }
         }
     }
@@ -100,7 +102,7 @@ mod tests {
         blocks.register_basic_blocks();
         let whole =
             ColumnSource::new(DIMENSION, -64..64, Arc::new(Flat::new()), Arc::new(blocks), Arc::downgrade(&store));
-        let ground = ColumnSource { is_sparse, regenerates_damaged, ..whole };
+        let ground = ColumnSource { is_sparse, regenerated: regenerates_damaged.then(Default::default), ..whole };
         (ground, store)
     }
 

@@ -37,6 +37,13 @@ pub fn depart_all(
         let followers = followers(world, &contents.components, root, &mut taken);
         // The first member of a circle took the others along.
         let Some(position) = world.get::<Position>(root).copied().filter(|_| !followers.is_empty()) else { continue };
+        let recorded = match cause {
+            // On another server they begin from their records, all of them.
+            MoveCause::Crossing if goes_far => &followers[..],
+            MoveCause::Crossing => &followers[..1],
+            // Only a crossing takes time, so only a crossing entity needs records.
+            MoveCause::Merge | MoveCause::Split => &[],
+        };
         let id = |entity: Entity| world.get::<StableId>(entity).map(|id| id.0);
         let viewer = |entity: &Entity| Some((id(*entity)?, world.get::<Viewer>(*entity)?.radii()));
         let place = |entity: &Entity| world.get::<Position>(*entity).map(|place| (place.dimension, place.column()));
@@ -44,15 +51,7 @@ pub fn depart_all(
             id: id(root).unwrap_or_default(),
             position,
             viewers: followers.iter().filter_map(viewer).collect(),
-            // Only a crossing takes time, so only a crossing entity needs records.
-            records: match cause {
-                MoveCause::Crossing => {
-                    // On another server they begin from their records, all of them.
-                    let recorded = if goes_far { &followers[..] } else { &followers[..1] };
-                    recorded.iter().filter_map(|it| record(world, &contents.components, *it)).collect()
-                }
-                MoveCause::Merge | MoveCause::Split => Vec::new(),
-            },
+            records: recorded.iter().filter_map(|it| record(world, &contents.components, *it)).collect(),
             stored_with: None,
             stored_in: followers.iter().filter_map(place).collect(),
             letters: Vec::new(),
@@ -65,8 +64,7 @@ pub fn depart_all(
     }
 
     world.insert_resource(Moving);
-    let known = &contents.components.relationships;
-    let mut relationships = take_relationships(world, known, &leaving, clock).into_iter();
+    let mut relationships = take_relationships(world, &contents.components.relationships, &leaving, clock).into_iter();
     for passenger in travellers.iter_mut().flat_map(|traveller| &mut traveller.followers) {
         passenger.relationships = relationships.next().unwrap_or_default();
         passenger.components = take_out(world, contents, passenger.entity, clock);

@@ -185,6 +185,42 @@ impl ChunkSyncClient {
         self.known.is_some() && self.known == self.looked && wanted > 0 && answered == wanted
     }
 
+    /// Handles what the worker has told.
+    fn take_results(&mut self, news: &mut Published) {
+        let dimension = self.dimension;
+        // Without a worker no edit is ever answered.
+        let mut is_gone = self.worker.is_none();
+        while let Some((_, told)) = &self.worker {
+            let told = match told.try_recv() {
+                Ok(told) => told,
+                Err(error) => {
+                    is_gone = error == TryRecvError::Disconnected;
+                    break;
+                }
+            };
+            match told {
+                FromWorker::Column(column, update) => news.update_column((dimension, column), update),
+                FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
+                FromWorker::Light(light) => _ = news.light.insert((dimension, light.pos()), light),
+                FromWorker::Message(message) => self.outgoing.push(message),
+                FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
+                FromWorker::Edit(answer) => self.decide(answer, news),
+                FromWorker::Disconnected => {
+                    self.outgoing.clear();
+                    self.takes_edits = false;
+                }
+                FromWorker::Progress { area, progress, takes_edits } => {
+                    (self.known, self.progress, self.takes_edits) = (area, progress, takes_edits);
+                }
+            }
+        }
+        if is_gone {
+            self.takes_edits = false;
+            let lost: Vec<u64> = self.edits.keys().copied().collect();
+            lost.into_iter().for_each(|id| self.decide(EditAnswer { id, is_accepted: false }, news));
+        }
+    }
+
     /// Sends the worker its orders.
     fn tell_worker(&mut self) {
         if let Some((orders, _)) = &self.worker {
@@ -260,38 +296,7 @@ pub(in crate::view) fn apply_results(
         if known.insert(entity, (client.life, dimension)).is_none() {
             commands.entity(entity).insert(DimensionOpen { id: dimension });
         }
-        let client = &mut *client;
-        // Without a worker no edit is ever answered.
-        let mut is_gone = client.worker.is_none();
-        while let Some((_, told)) = &client.worker {
-            let told = match told.try_recv() {
-                Ok(told) => told,
-                Err(error) => {
-                    is_gone = error == TryRecvError::Disconnected;
-                    break;
-                }
-            };
-            match told {
-                FromWorker::Column(column, update) => news.update_column((dimension, column), update),
-                FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
-                FromWorker::Light(light) => _ = news.light.insert((dimension, light.pos()), light),
-                FromWorker::Message(message) => client.outgoing.push(message),
-                FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
-                FromWorker::Edit(answer) => client.decide(answer, &mut news),
-                FromWorker::Disconnected => {
-                    client.outgoing.clear();
-                    client.takes_edits = false;
-                }
-                FromWorker::Progress { area, progress, takes_edits } => {
-                    (client.known, client.progress, client.takes_edits) = (area, progress, takes_edits);
-                }
-            }
-        }
-        if is_gone {
-            client.takes_edits = false;
-            let lost: Vec<u64> = client.edits.keys().copied().collect();
-            lost.into_iter().for_each(|id| client.decide(EditAnswer { id, is_accepted: false }, &mut news));
-        }
+        client.take_results(&mut news);
     }
     if !news.is_empty() {
         backlog.append(news);

@@ -1,6 +1,6 @@
 //! The server's side: one component per client.
 
-use crate::block::BlockId;
+use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Chunk;
 use crate::chunk_sync::{
     FoundChunk, KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress,
@@ -182,6 +182,35 @@ impl ChunkSyncPeer {
         }
     }
 
+    /// Makes messages for a client with this sight, and returns the chunks that are to be looked up for it.
+    fn look(&mut self, dimension: &Dimension, sight: Option<SyncArea>, blocks: &BlockRegistry) -> Vec<ChunkPos> {
+        let limits = within_sight(self.limits, sight);
+        // The client gets another first message if the viewer's range changes.
+        let is_known = self.known.replace(limits) == Some(limits);
+        let heights = chunk_heights(&dimension.heights());
+        let records = || (blocks.block_records().collect(), blocks.component_records().cloned().collect());
+        let server = match self.server.take() {
+            Some(server) if is_known => server,
+            Some(mut server) => {
+                server.greet(dimension.name(), heights, records(), limits);
+                server
+            }
+            None => SyncServer::new(dimension.name(), heights, records(), limits),
+        };
+        let server = self.server.insert(server);
+        server.see(sight);
+        if self.outgoing.is_empty() {
+            self.outgoing = server.messages(self.began.elapsed());
+        }
+        match self.asked {
+            Some((_, asked)) if asked.elapsed() < PATIENCE => return Vec::new(),
+            Some(_) => server.lost(),
+            None => {}
+        }
+        self.asked = None;
+        server.wanted(MAX_LOOKED_UP)
+    }
+
     /// The work done for the client.
     pub fn progress(&self) -> SyncServerProgress {
         self.server.as_ref().map(SyncServer::progress).unwrap_or_default()
@@ -221,13 +250,11 @@ impl Questions {
     }
 }
 
-/// Handles answers and changes.
+/// Hands answers to the clients that asked.
 pub(in crate::view) fn apply_answers(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut questions: ResMut<Questions>,
     mut answers: MessageReader<ChunksAnswer>,
-    mut changed: MessageReader<ColumnChanged>,
-    decided: Res<DecidedEdits>,
 ) {
     for ChunksAnswer { request, chunks, .. } in answers.read() {
         let Some(Question { wanted, .. }) = questions.open.remove(request) else { continue };
@@ -260,6 +287,14 @@ pub(in crate::view) fn apply_answers(
             }
         }
     }
+}
+
+/// Tells clients what has changed, and what became of their edits.
+pub(in crate::view) fn apply_changes(
+    mut peers: Query<&mut ChunkSyncPeer>,
+    mut changed: MessageReader<ColumnChanged>,
+    decided: Res<DecidedEdits>,
+) {
     // A change just before the column was unloaded is reported only by the unloading.
     let (mut columns, mut chunks) = (FxHashSet::default(), FxHashSet::default());
     for ColumnChanged { dimension, column, change } in changed.read() {
@@ -343,31 +378,7 @@ pub(in crate::view) fn send(
                 sight
             }
         };
-        let limits = within_sight(peer.limits, sight);
-        // The client gets another first message if the viewer's range changes.
-        let is_known = peer.known.replace(limits) == Some(limits);
-        let heights = chunk_heights(&dimension.heights());
-        let records = || (blocks.0.block_records().collect(), blocks.0.component_records().cloned().collect());
-        let server = match peer.server.take() {
-            Some(server) if is_known => server,
-            Some(mut server) => {
-                server.greet(dimension.name(), heights, records(), limits);
-                server
-            }
-            None => SyncServer::new(dimension.name(), heights, records(), limits),
-        };
-        let server = peer.server.insert(server);
-        server.see(sight);
-        if peer.outgoing.is_empty() {
-            peer.outgoing = server.messages(peer.began.elapsed());
-        }
-        match peer.asked {
-            Some((_, asked)) if asked.elapsed() < PATIENCE => continue,
-            Some(_) => server.lost(),
-            None => {}
-        }
-        let (chunks, dimension) = (server.wanted(MAX_LOOKED_UP), peer.dimension);
-        peer.asked = None;
+        let (chunks, dimension) = (peer.look(dimension, sight, &blocks.0), peer.dimension);
         if chunks.is_empty() {
             continue;
         }

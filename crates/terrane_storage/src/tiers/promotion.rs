@@ -10,11 +10,8 @@ use std::sync::{MutexGuard, PoisonError};
 /// The maximum number of waiting groups. Further ones stay in their tier.
 const MAX_WAITING: usize = 1 << 16;
 
-/// Packed groups that were loaded; `None` if loaded groups are not promoted.
-pub(crate) type LoadedGroups = Option<BTreeSet<ChunkGroup>>;
-
 impl WorldStore {
-    fn loaded(&self) -> MutexGuard<'_, LoadedGroups> {
+    fn loaded(&self) -> MutexGuard<'_, Option<BTreeSet<ChunkGroup>>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -8,7 +8,7 @@ use crate::backends::test_store::TestStore;
 use crate::block::BlockId;
 use crate::chunk::{Chunk, format};
 use crate::space::{BatchPos, ColumnPos};
-use crate::{KeyValueStore, MemoryStore, SaveBatch, envelope, values::stored_graph};
+use crate::{KeyValueStore, MemoryStore, SaveBatch, envelope, values::tile_masks};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;

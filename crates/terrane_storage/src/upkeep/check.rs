@@ -5,8 +5,8 @@ use crate::bytes::record;
 use crate::space::{ChunkPos, DimensionId, TilePos};
 use crate::tiers::LOST_CHUNK;
 use crate::tiers::cluster::{self, Part};
-use crate::values::blocks::KnownBlocks;
-use crate::values::stored_graph::{self, Masks};
+use crate::values::known_blocks::KnownBlocks;
+use crate::values::tile_masks::{self, Masks};
 use crate::walk::all_keys;
 use crate::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, servers, tiers::heat};
 use rustc_hash::FxHashMap;
@@ -110,7 +110,7 @@ impl<'a> Checker<'a> {
             return true;
         }
         let column = chunk.column();
-        self.tiles.get(&(dimension, column.tile())).is_some_and(|masks| stored_graph::is_marked(masks, column))
+        self.tiles.get(&(dimension, column.tile())).is_some_and(|masks| tile_masks::is_marked(masks, column))
     }
 
     /// Checks each group of a cluster separately.

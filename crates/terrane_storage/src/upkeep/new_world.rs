@@ -5,7 +5,7 @@ use super::exports::check_export;
 use super::salvage::salvage_rest;
 use super::{Damage, ImportOptions, ImportReport, Listed, UpkeepError, VerifyReport};
 use super::{snapshot_check, snapshot_files};
-use crate::backends::rocks::Remains;
+use crate::backends::rocks::remains::Remains;
 use crate::folder::WorldFolder;
 use crate::work::{Progress, Stop, Tell};
 use crate::{

@@ -4,7 +4,7 @@ use super::Listed;
 use crate::envelope::{self, Replaced};
 use crate::space::{BatchPos, ColumnArea, ColumnPos, DimensionId, TILE_COLUMNS, TilePos};
 use crate::tiers::Moves;
-use crate::values::stored_graph::{self, Masks};
+use crate::values::tile_masks::{self, Masks};
 use crate::work::Progress;
 use crate::{Durability, EntityRecord, Family, StoreError, WorldStore, WriteBatch, keys};
 use std::collections::BTreeSet;
@@ -154,13 +154,13 @@ impl Tile<'_> {
     fn unmark(&mut self, mut masks: Masks) -> u64 {
         let mut count = 0;
         for column in self.columns().filter(|column| !self.keep.contains(*column)) {
-            count += u64::from(stored_graph::is_marked(&masks, column));
-            stored_graph::set_mark(&mut masks, column, false);
+            count += u64::from(tile_masks::is_marked(&masks, column));
+            tile_masks::set_mark(&mut masks, column, false);
         }
         let key = keys::tile_key(self.dimension, self.pos);
         match masks.iter().all(|mask| *mask == 0) {
             true => self.writes.delete(Family::Meta, key),
-            false if count > 0 => self.writes.put(Family::Meta, key, stored_graph::encode(&masks)),
+            false if count > 0 => self.writes.put(Family::Meta, key, tile_masks::encode(&masks)),
             false => {}
         }
         count

@@ -5,7 +5,7 @@ use super::copy::expect_empty;
 use super::{Damage, Listed, UpkeepError, VerifyReport};
 use crate::space::{ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use crate::tiers::{LOST_CHUNK, cluster};
-use crate::values::stored_graph::{self, Masks};
+use crate::values::tile_masks::{self, Masks};
 use crate::values::{record, registry_lists};
 use crate::walk::{Unreadable, walk};
 use crate::work::Progress;
@@ -175,7 +175,7 @@ impl Salvage<'_> {
     /// Records that data of these columns was salvaged.
     fn add_columns(&mut self, dimension: DimensionId, columns: impl IntoIterator<Item = ColumnPos>) {
         let tiles = self.columns.entry(dimension).or_default();
-        columns.into_iter().for_each(|column| stored_graph::insert(tiles, column));
+        columns.into_iter().for_each(|column| tile_masks::insert(tiles, column));
     }
 
     /// Replaces a damaged chunk with the mark of a lost one.
@@ -281,7 +281,7 @@ impl Salvage<'_> {
             }
             let mut writes = WriteBatch::default();
             for (tile, masks) in self.columns.remove(dimension).unwrap_or_default() {
-                writes.put(Family::Meta, keys::tile_key(*dimension, tile), stored_graph::encode(&masks));
+                writes.put(Family::Meta, keys::tile_key(*dimension, tile), tile_masks::encode(&masks));
             }
             self.to.write(writes, Durability::Process)?;
         }

@@ -9,7 +9,7 @@ use crate::work::Progress;
 use crate::{
     Access, ChunkGroup, Durability, EntityRecord, Entry, Family, KeyValueStore, MemoryStore, RegistryLists, SaveBatch,
     StorageConfig, StoredBlockTick, Tier, ViewerRecord, WorldOpenError, WorldStore, WriteBatch, keys,
-    values::stored_graph,
+    values::tile_masks,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
@@ -68,7 +68,7 @@ fn make_world() -> TestStore {
     let mut batch = SaveBatch::default();
     let mut graph = BTreeMap::new();
     for column in columns() {
-        stored_graph::insert(&mut graph, column);
+        tile_masks::insert(&mut graph, column);
         for y in [-1, 0, 9] {
             batch.chunks.insert((OVERWORLD, column.chunk(y)), chunk(column.chunk(y)));
         }

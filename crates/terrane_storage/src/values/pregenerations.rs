@@ -1,23 +1,10 @@
 //! Unfinished pre-generations: one value each, a [record](super::record) in an [envelope](crate::envelope).
 
 use crate::commit::Commit;
-use crate::space::{AreaCursor, ColumnArea, DimensionId};
-use crate::{Family, SaveBatch, StoreError, StoredItem, WorldStore, envelope, keys, values::record};
-use serde::{Deserialize, Serialize};
-use std::time::Duration;
-
-/// A stored pre-generation, which exists until it is finished or cancelled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredPregeneration {
-    /// The area to generate.
-    pub area: ColumnArea,
-    /// The position in the area. All columns before it were stored or failed.
-    pub cursor: AreaCursor,
-    /// `true` if it is paused until it is resumed.
-    pub paused: bool,
-    /// The time that it has been running.
-    pub elapsed: Duration,
-}
+use crate::space::DimensionId;
+use crate::{
+    Family, SaveBatch, StoreError, StoredItem, StoredPregeneration, WorldStore, envelope, keys, values::record,
+};
 
 /// A stored pre-generation with its number, or a description of its damage.
 pub type PregenerationEntry = (u64, Result<StoredPregeneration, StoreError>);
@@ -57,7 +44,8 @@ mod tests {
     use super::*;
     use crate::Durability;
     use crate::backends::test_store::TestStore;
-    use crate::space::{BatchPos, ColumnPos};
+    use crate::space::{AreaCursor, BatchPos, ColumnArea, ColumnPos};
+    use std::time::Duration;
 
     const DIMENSION: DimensionId = DimensionId(3);
 

@@ -1,9 +1,10 @@
 //! The tiles of a dimension's stored graph, each a square of 32 x 32 columns in an [envelope](crate::envelope).
 
-use crate::space::{ColumnPos, DimensionId, TILE_BATCHES, TilePos};
+use super::tile_masks::{Masks, encode, insert, is_marked, masks_of};
+use crate::space::{ColumnPos, DimensionId, TilePos};
 use crate::walk::walk;
 use crate::work::Progress;
-use crate::{Durability, Family, StoreError, StoredItem, StoredTile, Tier, WorldStore, WriteBatch, envelope, keys};
+use crate::{Durability, Family, StoreError, StoredItem, StoredTile, Tier, WorldStore, WriteBatch, keys};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};
 
@@ -11,29 +12,6 @@ use std::ops::{ControlFlow, Range};
 fn places_of_columns(dimension: DimensionId) -> [(Family, Range<Vec<u8>>); 4] {
     let [hot, warm, cold] = Tier::ALL.map(|tier| (tier.family(), keys::dimension_range(keys::CHUNK, dimension)));
     [(Family::Meta, keys::dimension_range(keys::SUMMARY, dimension)), hot, warm, cold]
-}
-
-/// The masks of the batches of a tile.
-pub(crate) type Masks = [u16; TILE_BATCHES];
-
-pub(crate) fn encode(masks: &Masks) -> Vec<u8> {
-    // The version of a tile is never used.
-    envelope::sealed(0, &bytes_of(masks))
-}
-
-pub(crate) fn bytes_of(masks: &Masks) -> Vec<u8> {
-    masks.iter().flat_map(|mask| mask.to_le_bytes()).collect()
-}
-
-/// The masks in these bytes. The error describes the damage.
-pub(crate) fn masks_of(bytes: &[u8]) -> Result<Masks, String> {
-    let bytes: &[u8; 2 * TILE_BATCHES] =
-        bytes.try_into().map_err(|_| format!("it has {} bytes instead of {}", bytes.len(), 2 * TILE_BATCHES))?;
-    let mut masks = [0; TILE_BATCHES];
-    for (mask, bytes) in masks.iter_mut().zip(bytes.as_chunks::<2>().0) {
-        *mask = u16::from_le_bytes(*bytes);
-    }
-    Ok(masks)
 }
 
 impl WorldStore {
@@ -142,35 +120,13 @@ impl WorldStore {
     }
 }
 
-pub(crate) fn mark_stored(masks: &mut Masks, column: ColumnPos) {
-    set_mark(masks, column, true);
-}
-
-pub(crate) fn set_mark(masks: &mut Masks, column: ColumnPos, is_marked: bool) {
-    let (place, bit) = place_of(column);
-    masks[place] = masks[place] & !(1 << bit) | u16::from(is_marked) << bit;
-}
-
-pub(crate) fn is_marked(masks: &Masks, column: ColumnPos) -> bool {
-    let (place, bit) = place_of(column);
-    masks[place] >> bit & 1 == 1
-}
-
-/// The index of a column's batch in the tile, and of the column's bit in the mask.
-fn place_of(column: ColumnPos) -> (usize, u32) {
-    (column.batch().in_tile(), column.in_batch())
-}
-
-pub(crate) fn insert(tiles: &mut BTreeMap<TilePos, Masks>, column: ColumnPos) {
-    mark_stored(tiles.entry(column.tile()).or_insert([0; TILE_BATCHES]), column);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::backends::test_store::TestStore;
     use crate::block::BlockId;
     use crate::chunk::{Chunk, Column, ColumnSummary};
+    use crate::space::TILE_BATCHES;
     use crate::{KeyValueStore, SaveBatch};
     use proptest::collection::btree_set;
     use proptest::prelude::*;

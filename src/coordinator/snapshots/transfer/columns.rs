@@ -2,7 +2,7 @@
 
 use super::task::Task;
 use crate::coordinator::columns::ColumnState;
-use crate::coordinator::dimension::Dimension;
+use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::messages::jobs::JobId;
 use crate::coordinator::messages::snapshots::ColumnResult;
 use crate::coordinator::surroundings::Surroundings;
@@ -193,12 +193,12 @@ impl Round {
     }
 }
 
-fn is_halted(open: &Dimension, column: ColumnPos) -> bool {
+fn is_halted(open: &OpenDimension, column: ColumnPos) -> bool {
     let region = open.regions.regionizer.region_at(column);
     region.and_then(|region| open.regions.regionizer.data(region)).is_some_and(|slot| slot.halted.is_some())
 }
 
-fn is_loaded(open: Option<&Dimension>, column: ColumnPos) -> bool {
+fn is_loaded(open: Option<&OpenDimension>, column: ColumnPos) -> bool {
     let state = open.and_then(|open| open.columns.get(column));
     matches!(state, Some(ColumnState::Fetched(_) | ColumnState::Owned(_) | ColumnState::Halted { .. }))
 }

@@ -31,7 +31,6 @@ mod tests;
 pub(super) use synced::Synced;
 
 use super::log_file::{LogEnd, LogFile};
-use super::remains::LostFile;
 use crate::bytes::record;
 use crate::work::{FileError, if_exists, sync_folder};
 use crate::{Family, LostWrites, StoreError, envelope};
@@ -42,7 +41,7 @@ use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -212,6 +211,9 @@ fn tables(database: &DB) -> Result<Vec<Table>, rocksdb::Error> {
     tables.sort_unstable();
     Ok(tables)
 }
+
+/// A lost file of a database, and the reason.
+pub(super) type LostFile = (PathBuf, String);
 
 /// The result of checking a database's files.
 struct Checked {
@@ -460,6 +462,14 @@ fn write(path: &Path, note: &Note) -> Result<(), StoreError> {
     };
     let written = write().map_err(FileError::of(&path.join(LIST), "write")).and_then(|()| sync_folder(path));
     written.map_err(failed(path))
+}
+
+/// Makes a file available in another folder, which may be on another disk.
+pub(super) fn link(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    return std::os::unix::fs::symlink(from, to);
+    #[cfg(not(unix))]
+    return fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop));
 }
 
 fn failed(path: &Path) -> impl Fn(FileError) -> StoreError {

@@ -13,38 +13,26 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use super::RocksStore;
+use super::files::{self, LostFile, link};
+use super::options::{BLOCK_CACHE_BYTES, database_options};
 use super::reopening::{self, Keeper};
-use super::{BLOCK_CACHE_BYTES, RocksStore, database_options, files};
 use crate::work::{FileError, if_exists};
 use crate::{Durability, Family, KeyValue, KeyValueStore, StoreError, WriteBatch, keys};
+use manifest::Blobs;
 use rocksdb::{Cache, DBRecoveryMode, Options};
 use std::cmp::Reverse;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use table::Table;
-
-/// The family that every database has. It is always empty.
-const DEFAULT_FAMILY: (u32, &str) = (0, "default");
-/// The magic number at the start of a blob file.
-const BLOB_MAGIC: u32 = 2_395_959;
+use table::{DEFAULT_FAMILY, Table};
 
 /// A readable database built from the remains of another. Dropping it removes the scratch folder.
 pub(crate) struct Remains {
     store: RocksStore,
     scratch: PathBuf,
-}
-
-/// A lost file of a database, and the reason.
-pub(super) type LostFile = (PathBuf, String);
-
-#[derive(Clone, Debug)]
-struct Blobs {
-    number: u64,
-    bytes: u64,
-    family: u32,
 }
 
 struct Files {
@@ -212,29 +200,6 @@ fn reason_of(error: &StoreError) -> String {
 
 fn in_scratch(scratch: &Path) -> impl Fn(FileError) -> StoreError {
     move |error| StoreError::backend("open", None, scratch, error.to_string())
-}
-
-impl Blobs {
-    fn read(path: &Path, number: u64) -> io::Result<Self> {
-        let mut file = File::open(path)?;
-        // Magic number, version, family.
-        let mut head = [0; 12];
-        file.read_exact(&mut head).map_err(|_| io::Error::other("it is too short"))?;
-        let [magic, _, family] =
-            [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
-        if magic != BLOB_MAGIC {
-            return Err(io::Error::other("its beginning is damaged"));
-        }
-        Ok(Self { number, bytes: file.metadata()?.len(), family })
-    }
-}
-
-/// Makes a file available in another folder, which may be on another disk.
-pub(super) fn link(from: &Path, to: &Path) -> io::Result<()> {
-    #[cfg(unix)]
-    return std::os::unix::fs::symlink(from, to);
-    #[cfg(not(unix))]
-    return fs::hard_link(from, to).or_else(|_| fs::copy(from, to).map(drop));
 }
 
 impl KeyValueStore for Remains {

@@ -21,9 +21,10 @@ mod folder;
 #[cfg(test)]
 mod tests;
 
+use super::files;
 use super::files::Synced;
-use super::{StoreError, files};
-use crate::{Family, LostWrites};
+use super::options::family_options;
+use crate::{Family, LostWrites, StoreError};
 use folder::Folder;
 use rocksdb::{Cache, ColumnFamilyDescriptor, DB, ErrorKind, Options};
 use std::collections::BTreeMap;
@@ -105,7 +106,7 @@ pub(super) fn open_to_read(
 
 fn families(cache: &Cache, compacts: bool) -> impl Iterator<Item = ColumnFamilyDescriptor> {
     Family::ALL.into_iter().map(move |family| {
-        let mut options = super::family_options(family, cache);
+        let mut options = family_options(family, cache);
         options.set_disable_auto_compactions(!compacts);
         ColumnFamilyDescriptor::new(family.name(), options)
     })

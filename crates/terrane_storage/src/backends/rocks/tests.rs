@@ -1,7 +1,9 @@
 //! RocksDB: full disks, damage, locks.
 
+use super::options::BLOCK_BYTES;
 use super::*;
 use crate::backends::conformance;
+use rocksdb::Options;
 use std::fs;
 use std::path::PathBuf;
 

@@ -145,7 +145,7 @@ fn ground_that_goes_to_another_server_and_back_is_never_stale() {
     assert!(server_b.hand_over(&ground, server_a.number()).unwrap());
     assert_ne!(server_a.own_row(plot(0, 0)).unwrap(), row, "the same owner has another row");
     let PlotContents { stored: masks, .. } = a.plot_contents(plot(0, 0)).unwrap();
-    let stored = |x: i64| crate::values::stored_graph::is_marked(&masks, ChunkPos::new(x, 0, 0).column());
+    let stored = |x: i64| crate::values::tile_masks::is_marked(&masks, ChunkPos::new(x, 0, 0).column());
     assert!(stored(0) && stored(2) && !stored(1));
     edit(&a, ChunkPos::new(1, 0, 0), 9);
     let map = a.opacity(dimension, batch).unwrap();

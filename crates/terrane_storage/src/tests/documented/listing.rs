@@ -11,8 +11,8 @@ use crate::space::{
 use crate::tiers::cluster::{self, Part};
 use crate::tiers::{LOST_CHUNK, heat};
 use crate::upkeep::{ExistingGround, ImportReport};
-use crate::values::blocks::KnownBlocks;
-use crate::values::stored_graph::{self, Masks};
+use crate::values::known_blocks::KnownBlocks;
+use crate::values::tile_masks::{self, Masks};
 use crate::{
     Access, ChildRecord, ChunkGroup, EntityRecord, Family, StorageConfig, StoredPregeneration, Tier, ViewerRecord,
     WorldStore, envelope, keys, mark_stored,
@@ -225,7 +225,7 @@ impl Listing {
             let history = self.world.tile_history(dimension, tile, value).unwrap();
             let (mut new, mut heights) = ([0; TILE_BATCHES], Vec::<(&HeightSet, Masks)>::new());
             for column in tile.batches().flat_map(BatchPos::columns) {
-                stored_graph::set_mark(&mut new, column, history.is_new(column));
+                tile_masks::set_mark(&mut new, column, history.is_new(column));
                 let Some(of) = history.heights(column) else { continue };
                 match heights.iter_mut().find(|(known, _)| *known == of) {
                     Some((_, columns)) => mark_stored(columns, column),
@@ -237,9 +237,9 @@ impl Listing {
             }
             let heights = list(heights.iter().map(|(heights, columns)| {
                 let ranges = list(heights.ranges().map(|range| format!("({} {})", range.start, range.end)));
-                format!("({ranges} {})", hex(&stored_graph::bytes_of(columns)))
+                format!("({ranges} {})", hex(&tile_masks::bytes_of(columns)))
             }));
-            let (version, new) = (envelope::open(value).unwrap().0, hex(&stored_graph::bytes_of(&new)));
+            let (version, new) = (envelope::open(value).unwrap().0, hex(&tile_masks::bytes_of(&new)));
             let place = format!("({} {} {})", dimension.0, tile.x, tile.z);
             return Some(format!("history {place}: version {version} ({new} {heights})"));
         }

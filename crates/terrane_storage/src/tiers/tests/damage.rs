@@ -138,7 +138,7 @@ fn a_save_into_a_group_with_an_unreadable_cluster_neither_hides_nor_destroys_it(
         let (old, new) = (ChunkPos::new(0, 0, 0), ChunkPos::new(1, 0, 1));
         let of = group(old);
         let mut graph = BTreeMap::new();
-        stored_graph::insert(&mut graph, old.column());
+        tile_masks::insert(&mut graph, old.column());
         let tiles = graph.into_iter().map(|(tile, masks)| ((DIMENSION, tile), masks)).collect();
         let chunks = [((DIMENSION, old), chunk(5))].into();
         world.commit(&SaveBatch { chunks, tiles, ..SaveBatch::default() }, Durability::Process).unwrap();

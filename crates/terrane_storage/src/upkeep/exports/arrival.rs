@@ -9,7 +9,7 @@ use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::commit::Commit;
 use crate::space::{BlockPos, CHUNK_COORDINATES, CHUNK_SIZE, ColumnPos, HeightSet, TILE_BATCHES};
 use crate::upkeep::UpkeepError;
-use crate::values::stored_graph::{self, Masks};
+use crate::values::tile_masks::{self, Masks};
 use crate::{EntityRecord, Family, LoadedColumn, SaveBatch, StoredBlockTick, keys, mark_stored, values::block_ticks};
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ impl Import<'_> {
             Some(masks) => Some(*masks),
             None => self.world.stored_tile(dimension, tile)?,
         };
-        let is_stored = stored.is_some_and(|masks| stored_graph::is_marked(&masks, pos));
+        let is_stored = stored.is_some_and(|masks| tile_masks::is_marked(&masks, pos));
         let ground = match self.is_sparse {
             true => self.sparse_ground(&mut arriving, is_stored)?,
             false => self.dense_ground(&arriving, is_stored)?,

@@ -7,7 +7,7 @@ use super::writer::Writer;
 use super::{ExportOptions, ExportReport, LostObject};
 use crate::space::{BatchPos, BlockBox, ColumnPos, DimensionId, TilePos};
 use crate::upkeep::UpkeepError;
-use crate::values::{record, stored_graph};
+use crate::values::{record, tile_masks};
 use crate::work::Progress;
 use crate::{ChunkGroup, Family, RegistryLists, StoredDimension, StoredTile, WorldStore, keys};
 use std::collections::BTreeMap;
@@ -262,7 +262,7 @@ fn list_objects(lists: &RegistryLists, dimensions: &[StoredDimension]) -> impl I
 }
 
 fn columns_object((tile, masks): &StoredTile) -> Packed {
-    (Name::Columns(*tile).to_string(), 0, stored_graph::bytes_of(masks))
+    (Name::Columns(*tile).to_string(), 0, tile_masks::bytes_of(masks))
 }
 
 /// The objects that list the exported columns, without the lost ones.
@@ -272,7 +272,7 @@ fn without(tiles: Vec<StoredTile>, lost: &[ColumnPos]) -> Vec<Packed> {
         of_tiles.entry(column.tile()).or_default().push(*column);
     }
     let changed = tiles.into_iter().filter_map(|(tile, mut masks)| {
-        of_tiles.get(&tile)?.iter().for_each(|column| stored_graph::set_mark(&mut masks, *column, false));
+        of_tiles.get(&tile)?.iter().for_each(|column| tile_masks::set_mark(&mut masks, *column, false));
         Some(columns_object(&(tile, masks)))
     });
     changed.collect()

@@ -9,7 +9,7 @@ use super::types::Types;
 use super::{ExistingGround, ImportOptions, ImportReport};
 use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet, TilePos};
 use crate::upkeep::UpkeepError;
-use crate::values::stored_graph;
+use crate::values::tile_masks;
 use crate::work::{Progress, Tell};
 use crate::{
     Durability, Family, StoreError, StoredDimension, StoredItem, StoredTile, TileHistory, WorldStore, WriteBatch, keys,
@@ -132,15 +132,9 @@ impl WorldStore {
             record,
             done,
         };
-        let mut end = import.kept(&mut progress)?;
-        if end.is_continue() {
-            end = import.ground(&batches, &mut progress)?;
-        }
-        if end.is_continue() {
-            import.finish()?;
-        }
+        let finished = import.run(&batches, &mut progress)?;
         self.sync()?;
-        Ok(ImportReport { finished: end.is_continue(), ..import.record.report })
+        Ok(ImportReport { finished, ..import.record.report })
     }
 
     /// The progress of an earlier stopped import with the same options, if it is to be continued.
@@ -326,6 +320,14 @@ pub(super) struct Import<'a> {
 }
 
 impl Import<'_> {
+    /// Imports what is not yet in the world. Returns `false` if `tell` stopped it.
+    fn run(&mut self, batches: &[(BatchPos, u16)], tell: Tell<'_>) -> Result<bool> {
+        if self.kept(tell)?.is_break() || self.ground(batches, tell)?.is_break() {
+            return Ok(false);
+        }
+        self.finish().map(|()| true)
+    }
+
     /// Imports the batches that are not yet in the world.
     fn ground(&mut self, batches: &[(BatchPos, u16)], tell: Tell<'_>) -> Result<ControlFlow<()>> {
         let left = usize::try_from(self.record.batches).unwrap_or(usize::MAX).min(batches.len());
@@ -447,7 +449,7 @@ impl Import<'_> {
         let back = self.options.moved_by.map(|by| by.checked_neg().unwrap_or(i64::MAX));
         let is_to_come = moved_column(pos, back).is_some_and(|column| {
             let found = self.tiles.binary_search_by_key(&column.tile(), |(place, _)| *place);
-            found.is_ok_and(|found| stored_graph::is_marked(&self.tiles[found].1, column))
+            found.is_ok_and(|found| tile_masks::is_marked(&self.tiles[found].1, column))
         });
         let is_stored = self.world.is_stored(self.dimension, pos)?;
         Ok(is_to_come && if is_stored { keeps } else { !self.reader.header.makes_columns() })

@@ -6,7 +6,7 @@ use super::writer::export_file;
 use crate::bytes::UpTo;
 use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, TILE_BATCHES, TilePos};
 use crate::upkeep::UpkeepError;
-use crate::values::stored_graph::{self, Masks};
+use crate::values::tile_masks::{self, Masks};
 use crate::{EntityRecord, StoredTile, TileHistory, values::record};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,7 @@ impl Reader {
             // Other names are foreign objects, which the world keeps.
             let Name::Columns(tile) = Name::parse(key) else { continue };
             let bytes = self.required(key)?.1;
-            let masks = stored_graph::masks_of(&bytes).map_err(|reason| self.damaged(key, reason))?;
+            let masks = tile_masks::masks_of(&bytes).map_err(|reason| self.damaged(key, reason))?;
             if !tile.batch(0).is_some_and(|batch| batch.column(0).exists()) {
                 return Err(self.damaged(key, "there are no such columns".into()));
             }
@@ -207,7 +207,7 @@ impl Reader {
                     if let Name::Column(column, name::CHUNKS) = Name::parse(&key)
                         && column.exists()
                     {
-                        stored_graph::insert(&mut tiles, column);
+                        tile_masks::insert(&mut tiles, column);
                         places.entry(column.batch()).or_insert(file);
                     }
                 }

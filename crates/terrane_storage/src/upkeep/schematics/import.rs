@@ -4,7 +4,7 @@ use super::types::with_states;
 use super::{ClosedWorld, ClosedWorldError, Result, SchematicImport, SchematicImportReport};
 use crate::chunk::{Column, ColumnSummary};
 use crate::space::{BatchPos, BlockPos, CHUNK_COORDINATES, ColumnPos, HeightSet};
-use crate::values::stored_graph::is_marked;
+use crate::values::tile_masks::is_marked;
 use crate::work::{Progress, Tell};
 use crate::{Durability, EntityRecord, LoadedColumn, SaveBatch, mark_stored};
 use rustc_hash::FxHashSet;

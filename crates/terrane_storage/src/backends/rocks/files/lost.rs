@@ -5,9 +5,8 @@
 //! first read up to the gap beside the database, which changes nothing. If all synced writes are there, the rest of the
 //! logs is cut off, and the database is opened without it.
 
-use super::{Checked, Files, failed};
+use super::{Checked, Files, failed, link};
 use crate::backends::rocks::log_file;
-use crate::backends::rocks::remains::link;
 use crate::work::{FileError, sync_folder};
 use crate::{LostWrites, StoreError};
 use rocksdb::{DB, properties};

@@ -1,9 +1,11 @@
 //! A manifest for the remaining files in RocksDB's format: version edits in the records of a log.
 
 use super::super::log_file::append;
-use super::table::Table;
-use super::{Blobs, DEFAULT_FAMILY};
+use super::table::{DEFAULT_FAMILY, Table};
 use crate::bytes::put_number;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 /// The tags of an edit's fields.
 const COMPARATOR: u64 = 1;
@@ -29,6 +31,32 @@ const HIGHEST_KEY: [u8; 1024] = [u8::MAX; 1024];
 const VALUE: u64 = 1;
 /// Epochs below are reserved.
 const FIRST_EPOCH: u64 = 2;
+
+/// The magic number at the start of a blob file.
+const BLOB_MAGIC: u32 = 2_395_959;
+
+/// A blob file.
+#[derive(Clone, Debug)]
+pub(super) struct Blobs {
+    pub number: u64,
+    pub bytes: u64,
+    pub family: u32,
+}
+
+impl Blobs {
+    pub fn read(path: &Path, number: u64) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        // Magic number, version, family.
+        let mut head = [0; 12];
+        file.read_exact(&mut head).map_err(|_| io::Error::other("it is too short"))?;
+        let [magic, _, family] =
+            [0, 4, 8].map(|at| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
+        if magic != BLOB_MAGIC {
+            return Err(io::Error::other("its beginning is damaged"));
+        }
+        Ok(Self { number, bytes: file.metadata()?.len(), family })
+    }
+}
 
 /// The manifest of a database with these families, by number and name, and these files. All tables are put into level 0
 /// with the full range of keys, which only makes lookups slower.

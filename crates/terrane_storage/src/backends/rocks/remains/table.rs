@@ -1,12 +1,13 @@
 //! The properties at the end of a table, read without RocksDB: its family and its highest sequence number.
 
-use super::DEFAULT_FAMILY;
 use crate::Family;
 use crate::bytes::{ReadError, Reader};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+/// The family that every database has. It is always empty.
+pub(super) const DEFAULT_FAMILY: (u32, &str) = (0, "default");
 const FOOTER: u64 = 53;
 const MAGIC: u64 = 0x88e2_41b7_85f4_cff7;
 /// The first format version whose footer has the length of the preceding block instead of the places of two blocks.
