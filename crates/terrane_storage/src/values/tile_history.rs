@@ -6,7 +6,7 @@ use crate::space::{ColumnPos, HeightSet, TILE_BATCHES};
 use std::ops::Range;
 
 /// The history of a tile's columns. Without one, none of them is new, and all were generated for the
-/// [first heights](WorldStore::first_heights) of their dimension.
+/// [first heights](crate::WorldStore::first_heights) of their dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileHistory {
     /// The columns that no region has been told of: a mask for each batch.
