@@ -1,4 +1,4 @@
-//! What wants ground: tickets of viewers and letters, their turns and limits, and how much may be in flight.
+//! The demand for ground: tickets of viewers and letters, their turns and limits, and how much may be in flight.
 
 pub mod coverage;
 pub mod failures;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use tickets::{Ticket, ViewerState};
 use viewer_caps::ViewerCaps;
 
-/// What wants the ground of a dimension.
+/// The demand for the ground of a dimension.
 #[derive(Default)]
 pub struct Demand {
     pub viewers: BTreeMap<Ticket, ViewerState>,

@@ -115,7 +115,7 @@ pub struct OpenDimension {
     pub land: Land,
     /// The state of each column.
     pub columns: Columns,
-    /// What wants ground.
+    /// The demand for its ground.
     pub demand: Demand,
     /// The columns on order, and those to be ordered.
     pub orders: DimensionOrders,

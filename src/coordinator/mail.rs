@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use transit::Transit;
 use uuid::Uuid;
 
-/// What waits for columns of a dimension.
+/// Letters and entities that wait for columns of a dimension.
 #[derive(Default)]
 pub struct DimensionMail {
     /// Entities on their way to columns that are not loaded yet.

@@ -1,13 +1,13 @@
-//! What has arrived from other servers and is still in the store. A plain data structure.
+//! Crossings that have arrived from other servers and are still in the store. A plain data structure.
 
 use crate::space::{DimensionId, TilePos};
 use crate::storage::servers::{CrossingId, Plot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What has arrived from other servers. The store lists it until a commit has removed it.
+/// Crossings that have arrived from other servers. The store lists each until a commit has removed it.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// Those that the pending save or an earlier one removes.
+    /// Crossings that the pending save or an earlier one removes.
     removed: BTreeSet<CrossingId>,
     /// Messages on their way to their region. The save that has the region's state after it got one removes it.
     underway: BTreeSet<CrossingId>,

@@ -241,8 +241,8 @@ impl OpenDimension {
 type Answer = Result<(Wishes, Result<Findings, StoreError>), WorkError>;
 
 /// Handles the answer of a round.
-// It is this long because the order of the steps is the point: ground that leaves comes before ground that arrives, and both come
-// before what is on its way to it.
+// It is this long because the order of the steps is the point: plots that were given up are forgotten before new ones are taken, and
+// crossings are received once their plots are open.
 fn end_round(
     In(answer): In<Answer>,
     mut servers: ResMut<Servers>,

@@ -18,9 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 /// Block types that the ground looks for.
 pub struct GroundTypes {
-    /// Those that hear of changes; `None` if there are none.
+    /// The types that hear of changes; `None` if there are none.
     pub noticing: Option<BlockSet>,
-    /// Those that get random ticks; `None` if there are none.
+    /// The types that get random ticks; `None` if there are none.
     pub random: Option<BlockSet>,
 }
 
