@@ -170,6 +170,8 @@ fn add_systems(app: &mut SubApp) {
                 closing::close::close,
                 servers::leave_plots,
                 closing::opening::open_waiting,
+                // In lockstep, a region that gives up ground does not miss the tick of this update.
+                passes::dispatch::finish_lockstep,
                 passes::dispatch::tend_idle,
                 passes::dispatch::dispatch,
                 passes::dispatch::finish_lockstep,

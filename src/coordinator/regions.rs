@@ -174,7 +174,7 @@ impl RegionSlot {
     }
 
     /// Takes over the contents of another region, and what its world was about to do.
-    pub fn take_contents(&mut self, other: &mut Self) {
+    fn take_contents(&mut self, other: &mut Self) {
         let (own, taken) = (self.parked.get(), mem::take(other.parked.get()));
         own.worlds.extend(taken.worlds);
         if let Some(inbox) = taken.inbox {
@@ -189,7 +189,7 @@ impl RegionSlot {
     }
 
     /// Hands a part of this region's world, which a region thread takes out of it, to a region of its own.
-    pub fn hand_part(&mut self, own: &mut Self, part: &RegionPart) {
+    fn hand_part(&mut self, own: &mut Self, part: &RegionPart) {
         // The region thread divides the sections of the world itself.
         if let Some(inbox) = &mut self.parked.get().inbox {
             for section in &part.sections {

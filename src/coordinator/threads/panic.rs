@@ -42,6 +42,9 @@ pub fn catch<T>(work: impl FnOnce() -> T) -> Result<T, (RegionFault, Box<dyn Any
     })
 }
 
+/// The path of this module.
+const OWN: &str = module_path!();
+
 fn note(info: &PanicHookInfo) {
     if !WATCHED.get() {
         return;
@@ -55,6 +58,8 @@ fn note(info: &PanicHookInfo) {
 ///
 /// An inlined function has a name without a path, but the line below names its file.
 fn system_in(backtrace: &str) -> Option<String> {
+    // The hook and what catches the panic.
+    let own_file = format!("{}.rs", OWN.trim_start_matches("bevy_terrane").replace("::", "/"));
     let mut system = None;
     let mut lines = backtrace.lines().peekable();
     while let Some(line) = lines.next() {
@@ -69,8 +74,8 @@ fn system_in(backtrace: &str) -> Option<String> {
         let path = name.trim_start_matches(['<', '&']);
         let foreign = ["std::", "core::", "alloc::", "bevy_ecs::", "rust_begin_unwind", "__rust"];
         let is_foreign = foreign.iter().any(|prefix| path.starts_with(prefix))
-            || ["/rustc/", "/bevy_ecs", "/fault/panic.rs"].iter().any(|part| file.contains(part))
-            || path.starts_with("bevy_terrane::coordinator::fault::panic");
+            || ["/rustc/", "/bevy_ecs", &own_file].iter().any(|part| file.contains(part))
+            || path.starts_with(OWN);
         if !is_foreign {
             system = Some(name.trim_end_matches("::{{closure}}").to_owned());
         }
@@ -139,6 +144,19 @@ mod tests {
             3: tick_mobs\n             at ./src/mobs.rs:7:1\n   4: call_mut<fn()>\n             at /rustc/core/ops.rs:1:1\n   \
             5: run_without_applying_deferred<fn()>\n             at /cargo/bevy_ecs-0.19/src/system.rs:1:1\n";
         assert_eq!(system_in(inlined).as_deref(), Some("tick_mobs"));
+    }
+
+    #[test]
+    fn the_functions_that_catch_a_panic_are_no_systems() {
+        let bevy = "  99: run_without_applying_deferred<fn()>\n";
+        let backtrace = Backtrace::force_capture().to_string();
+        let own = backtrace.find("the_functions_that_catch_a_panic_are_no_systems").unwrap();
+        // The frames up to the one of this test, with the line that names its file.
+        let end = backtrace[own..].match_indices('\n').nth(1).map_or(backtrace.len(), |(end, _)| own + end + 1);
+        assert_eq!(system_in(&format!("{}{bevy}", &backtrace[..end])), None);
+        // Inlined, it has no path.
+        let inlined = format!("   0: note\n             at ./{}:1:1\n{bevy}", file!());
+        assert_eq!(system_in(&inlined), None);
     }
 
     #[test]

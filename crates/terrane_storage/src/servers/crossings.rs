@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 /// The maximum number of crossings to a plot that are read at a time.
 const CROSSINGS_AT_ONCE: usize = 256;
+
 /// The number of a crossing, which is never assigned twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CrossingId {
