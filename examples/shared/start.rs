@@ -15,8 +15,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The log filter. Examples print the rest themselves.
-const LOGGED: &str = "error,bevy_terrane::dev=info,bevy_terrane::coordinator::collect=off,wgpu_hal::vulkan::instance=off,\
-                      bevy_render::view::window::screenshot=off";
+const LOGGED: &str =
+    "error,bevy_terrane::dev=info,wgpu_hal::vulkan::instance=off,bevy_render::view::window::screenshot=off";
 
 /// The body of `main` for examples that draw.
 pub fn main<Arguments: Parser>(run: impl FnOnce(Arguments) -> Result<AppExit, Box<dyn Error>>) -> ExitCode {
