@@ -93,7 +93,7 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
         .insert_resource(inbound)
         .init_resource::<dimension::DimensionBook>()
         .init_resource::<clock::Clock>()
-        .init_resource::<schedule::coupling::Couplings>()
+        .init_resource::<schedule::control::Couplings>()
         .insert_resource(servers::players::Players::new(server.is_some()))
         .init_resource::<mail::directory::Directory>()
         .insert_resource(mail::queue::MailQueue::new(config.limits.letters, messages, server.is_some()))
@@ -135,7 +135,7 @@ fn add_systems(app: &mut SubApp) {
         CoordinatorMain,
         (
             (
-                passes::advance_clocks::advance_clocks,
+                passes::dispatch::advance_clocks,
                 collect::collect,
                 threads::exchange::do_work,
                 collect::tasks::finish_tasks,
@@ -182,7 +182,7 @@ fn add_systems(app: &mut SubApp) {
             )
                 .chain()
                 .in_set(CoordinatorSystems::Dispatch),
-            (passes::statistics::take_statistics, passes::publish::publish).chain().in_set(CoordinatorSystems::Publish),
+            (passes::publish::take_statistics, passes::publish::publish).chain().in_set(CoordinatorSystems::Publish),
         ),
     );
 }

@@ -21,7 +21,6 @@
 //! The overlay is drawn by the primary egui context, which `bevy_egui` puts on the first camera.
 
 mod clocks;
-mod color;
 mod format;
 mod generation;
 mod jobs;
@@ -35,6 +34,8 @@ mod table;
 mod view;
 mod widgets;
 
+pub use view::{Overlay, OverlayList};
+
 use crate::view::PublishedColumns;
 use bevy::prelude::*;
 use bevy::window::WindowPlugin;
@@ -44,7 +45,6 @@ use map::Map;
 use selected::RateOrder;
 use table::Table;
 use view::View;
-pub use view::{Overlay, OverlayList};
 
 /// Adds the overlay, and `EguiPlugin` if the app does not have it. Add it after `DefaultPlugins`. The overlay is hidden at
 /// first, unless the game inserts an [`Overlay`] that is visible.

@@ -44,7 +44,6 @@ mod block_mesher;
 mod chunk_meshes;
 mod far;
 mod liquid_fog;
-mod lit_material;
 mod looks;
 mod material;
 mod mesher;
@@ -62,7 +61,6 @@ pub use block_mesher::{BlockMesher, MeshPart};
 pub use chunk_meshes::{ChunkMesh, ChunkMeshProgress, RenderOrigin};
 pub use far::{FarMaterial, FarMesh, FarMeshProgress, FarRenderPlugin, HiddenFarView};
 pub use liquid_fog::InsideLiquid;
-pub use lit_material::{LitExtension, LitMaterial};
 pub use looks::{
     BlockLook, BlockLooks, BlockLooksError, BlockLooksLoader, ChunkLooks, FaceLook, FaceOverlay, LookQuad, QuadSide,
     RenderMode,
@@ -70,7 +68,7 @@ pub use looks::{
 pub use material::{ChunkExtension, ChunkMaterial, ChunkMaterialExtensionPlugin, ChunkMaterials};
 pub use neighborhood::PaddedBlocks;
 pub use picking::BlockPickingPlugin;
-pub use place_light::PlaceLight;
+pub use place_light::{LitExtension, LitMaterial, PlaceLight};
 
 use bevy::pbr::{MaterialPlugin, PbrPlugin};
 use bevy::prelude::*;
@@ -140,7 +138,7 @@ impl Plugin for ChunkRenderPlugin {
         }
         if app.is_plugin_added::<PbrPlugin>() {
             material::add_shaders(app);
-            lit_material::add(app);
+            place_light::add(app);
             back_to_front::add_chunk_order(app);
             app.add_plugins(MaterialPlugin::<ChunkMaterial>::default());
         }
@@ -180,7 +178,7 @@ impl Plugin for ChunkRenderPlugin {
                 (
                     back_to_front::sort_blended,
                     liquid_fog::fog_inside_liquids,
-                    (place_light::light_places, (block_mesh::relight_blocks, lit_material::tag_lit_meshes)).chain(),
+                    (place_light::light_places, (block_mesh::relight_blocks, place_light::tag_lit_meshes)).chain(),
                 )
                     .after(TransformSystems::Propagate),
             )

@@ -20,7 +20,6 @@ mod chunk_sync;
 mod dimension;
 mod expected_plugin;
 mod far_view;
-mod followed_body;
 mod frame;
 mod jobs;
 mod light;
@@ -29,9 +28,7 @@ mod own_body;
 mod published;
 mod receive;
 mod region_commands;
-mod regions;
 mod requests;
-mod time_of_day;
 mod viewers;
 
 pub use crate::coordinator::jobs::Jobs;
@@ -41,16 +38,15 @@ pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
-#[cfg(feature = "render")]
-pub(crate) use followed_body::FollowedBodies;
 pub use jobs::{ControlJob, JobEnded};
 pub use mirror::{Mirror, MirrorIndex};
+#[cfg(feature = "render")]
+pub(crate) use own_body::FollowedBodies;
 pub(crate) use own_body::{MainTicks, know_own_bodies, move_own_bodies, send_own_steps};
 pub use own_body::{OwnBody, OwnStep};
 pub use published::{ColumnChange, ColumnChanged, PublishedBlocks, PublishedColumns};
 pub(crate) use receive::Components;
-pub use region_commands::RegionCommands;
-pub use regions::Regions;
+pub use region_commands::{RegionCommands, Regions};
 
 use crate::coordinator::messages::{Published, WorldEvent};
 use crate::coordinator::{CoordinatorHandle, MainLink};
@@ -94,7 +90,7 @@ fn exchange_each_frame(app: &mut App) {
                 receive::receive,
                 (chunk_sync::apply_answers, chunk_sync::apply_changes).chain(),
                 light::light_predictions,
-                time_of_day::follow_clocks,
+                dimension::follow_clocks,
             )
                 .chain()
                 .in_set(ViewSystems::Receive)

@@ -1,25 +1,21 @@
 //! The demand for ground: tickets of viewers and letters, their turns and limits, and how much may be in flight.
 
-pub mod coverage;
 pub mod failures;
 pub mod generation;
-pub mod heading;
 pub mod outlook;
 pub mod pacing;
 pub mod shares;
 pub mod tickets;
-pub mod token_bucket;
-pub mod turns;
 pub mod viewer_caps;
 
 use crate::coordinator::demand::failures::ColumnComplaints;
+use crate::coordinator::demand::shares::Coverage;
 use crate::coordinator::messages::generation::DimensionGeneration;
 use crate::coordinator::messages::settings::ViewerLimits;
 use crate::generation::Completion;
 use crate::simulation::ColumnError;
 use crate::space::{ColumnPos, TilePos};
 use crate::storage::PregenerationEntry;
-use coverage::Coverage;
 use generation::GenerationState;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};

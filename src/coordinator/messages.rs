@@ -16,7 +16,6 @@ pub(in crate::coordinator) mod players;
 pub(in crate::coordinator) mod published;
 pub(in crate::coordinator) mod questions;
 pub(in crate::coordinator) mod saving;
-pub(in crate::coordinator) mod servers;
 pub(crate) mod settings;
 pub(in crate::coordinator) mod snapshots;
 pub(in crate::coordinator) mod statistics;
@@ -43,10 +42,12 @@ pub use players::{LogIn, LogInError, LogOut};
 pub(crate) use published::{ColumnUpdate, DecidedEdit, Published};
 pub use questions::{AskChunks, AskError, AskOpacity, ChunkState};
 pub use saving::{BackupWorld, SaveError, SaveWorld};
-pub use servers::{DrainServer, ServerStatistics};
 pub use settings::Backlog;
 pub use snapshots::{
     AfterCrash, CaptureSnapshot, ColumnOutcome, ColumnResult, EntityRestore, JobError, JobOutcome, RestoreSnapshot,
     SnapshotConfig, SnapshotSource, StoreSnapshot,
 };
-pub use statistics::{DimensionStatistics, RegionStatistics, TickWindow, TierStatistics, TimeWindow, WorldStatistics};
+pub use statistics::{
+    DimensionStatistics, DrainServer, RegionStatistics, ServerStatistics, TickWindow, TierStatistics, TimeWindow,
+    WorldStatistics,
+};

@@ -14,19 +14,15 @@
 pub mod autosave;
 pub mod received;
 
-use crate::coordinator::messages::events::SaveFailed;
 use crate::coordinator::messages::saving::{SaveError, SaveRequest};
 use crate::coordinator::messages::settings::{Backlog, SaveDurability, Settings};
-use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::autosave::Autosave;
 use crate::coordinator::saves::received::Received;
-use crate::coordinator::threads::Threads;
-use crate::coordinator::threads::exchange::Inbound;
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::storage::servers::{Crossing, CrossingId, Plot};
-use crate::storage::{Commit, Durability, EntityRecord, SaveBatch, StoreError};
+use crate::storage::{Commit, Durability, EntityRecord, SaveBatch, StorageThread, StoreError};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
@@ -109,6 +105,16 @@ impl PartialEq for Moment {
 pub struct Stored {
     pub number: u64,
     pub batch: Arc<SaveBatch>,
+}
+
+/// The ends of commits.
+#[must_use]
+#[derive(Default)]
+pub struct Committed {
+    /// The commits that the store has confirmed.
+    pub stored: Vec<Stored>,
+    /// The errors, each with the requests that fail by it.
+    pub failed: Vec<(SaveError, Vec<SaveRequest>)>,
 }
 
 /// One round of asking every region for its unsaved state.
@@ -380,7 +386,7 @@ impl Saves {
 
     /// Hands the pending save to the storage thread, and has it synced if that is necessary or `sync` is set. `complete` adds
     /// what each save has.
-    pub fn submit(&mut self, sync: bool, complete: impl FnOnce(&mut SaveBatch), threads: &Threads, now: Duration) {
+    pub fn submit(&mut self, sync: bool, complete: impl FnOnce(&mut SaveBatch), thread: &StorageThread, now: Duration) {
         // A save request is answered only when the store has confirmed a synced commit.
         let is_asked = !self.answers.is_empty();
         let sync = sync || is_asked || self.durability.is_sync_due(now >= self.sync_at);
@@ -390,7 +396,7 @@ impl Saves {
         complete(&mut self.pending);
         let batch = Arc::new(mem::take(&mut self.pending));
         let durability = if sync { Durability::Sync } else { Durability::Process };
-        match threads.storage.try_submit(batch.clone(), durability, self.commits + 1) {
+        match thread.try_submit(batch.clone(), durability, self.commits + 1) {
             Ok(()) => {
                 self.commits += 1;
                 self.sent = Some((batch, sync));
@@ -408,13 +414,16 @@ impl Saves {
         }
     }
 
-    /// Drops what can no longer be saved, since another server has ended this one, and fails the requests for it.
-    pub fn drop_unsaved(&mut self, publisher: &mut Publisher) {
+    /// Drops what can no longer be saved, since another server has ended this one. Returns the requests for it.
+    #[must_use]
+    pub fn drop_unsaved(&mut self) -> Vec<SaveRequest> {
         self.pending = SaveBatch::default();
-        let requests = self.take_requests();
-        if !requests.is_empty() {
-            self.fail(requests, SaveError::Ended, publisher);
-        }
+        self.take_requests()
+    }
+
+    /// Returns `true` if a commit is in flight.
+    pub fn is_committing(&self) -> bool {
+        self.sent.is_some()
     }
 
     /// Returns `true` if everything handed out is in the store and survives a loss of power.
@@ -422,20 +431,10 @@ impl Saves {
         self.pending.is_empty() && self.sent.is_none() && !self.is_unsynced
     }
 
-    /// Waits for the commit in flight. Returns the commits that the store has confirmed.
-    pub fn wait_for_commit(&mut self, inbound: &mut Inbound, publisher: &mut Publisher, now: Duration) -> Vec<Stored> {
-        // The confirmation may have arrived with other events and not be handled yet.
-        let mut stored = self.finish_commits(inbound, publisher, now);
-        while self.sent.is_some() && inbound.wait_until(None) {
-            stored.append(&mut self.finish_commits(inbound, publisher, now));
-        }
-        stored
-    }
-
-    /// Handles the ends of commits. Returns those that the store has confirmed.
-    pub fn finish_commits(&mut self, inbound: &mut Inbound, publisher: &mut Publisher, now: Duration) -> Vec<Stored> {
-        let mut stored = Vec::new();
-        for Commit { number, batch, result } in mem::take(&mut inbound.commits) {
+    /// Handles the ends of commits.
+    pub fn finish_commits(&mut self, commits: Vec<Commit>, now: Duration) -> Committed {
+        let mut ended = Committed::default();
+        for Commit { number, batch, result } in commits {
             let sent = self.sent.take();
             match result {
                 Ok(report) => {
@@ -450,7 +449,7 @@ impl Saves {
                         let (entities, sent) = (batch.entities.clone(), batch.sent.clone());
                         self.confirmed.push_back((number, SaveBatch { entities, sent, ..SaveBatch::default() }));
                     }
-                    stored.push(Stored { number, batch: batch.clone() });
+                    ended.stored.push(Stored { number, batch: batch.clone() });
                     self.is_unsynced = !sent.is_some_and(|(_, is_synced)| is_synced);
                     if !self.is_unsynced {
                         self.to_answer.append(&mut self.answers);
@@ -463,15 +462,14 @@ impl Saves {
                     self.has_ended |= self.server.is_some() && is_superseded;
                     if self.has_ended {
                         error!("saving failed for good, and what was not saved is dropped: {error}");
-                        let requests = self.take_requests();
-                        self.fail(requests, error.into(), publisher);
+                        ended.failed.push((error.into(), self.take_requests()));
                         continue;
                     }
                     match is_superseded {
                         true => error!("saving failed: {error}"),
                         false => error!("saving failed and will be retried: {error}"),
                     }
-                    publisher.event(SaveFailed { error: error.into(), requests: Vec::new() });
+                    ended.failed.push((error.into(), Vec::new()));
                     // Later changes are newer.
                     let newer = mem::replace(&mut self.pending, Arc::unwrap_or_clone(batch));
                     self.pending.merge(newer);
@@ -480,6 +478,6 @@ impl Saves {
                 }
             }
         }
-        stored
+        ended
     }
 }

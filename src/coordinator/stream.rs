@@ -1,7 +1,6 @@
 //! Finds and orders the nearest missing ground of viewers; finds ground that is no longer needed.
 
 pub mod deliver;
-pub mod generation_requests;
 pub mod nearest;
 pub mod orders;
 pub mod rebuild;

@@ -1,9 +1,10 @@
 //! The memory of a coordinator without a main world.
 
 mod bounds;
+mod effects;
 
 use super::closing::opening::open_dimension;
-use super::collect::requests::move_viewers;
+use super::collect::move_viewers;
 use super::dimension::{DimensionBook, OpenDimension};
 use super::publish::Publisher;
 use super::schedule::control::control_region;
@@ -41,22 +42,23 @@ impl Unwatched {
     }
 
     fn with(config: TerranePlugin) -> Self {
+        let saving = SaveSettings::every(Duration::from_millis(500));
+        Self::of(TerranePlugin { saving, ..config }, RegionComponents::with_builtin(), BlockRegistry::new())
+    }
+
+    fn of(config: TerranePlugin, components: RegionComponents, blocks: BlockRegistry) -> Self {
         let template = RegionTemplate {
             fresh: Arc::default(),
             plugins: Vec::new(),
-            components: Arc::new(RegionComponents::with_builtin()),
+            components: Arc::new(components),
             messages: Arc::default(),
-            blocks: Arc::new(BlockRegistry::new()),
+            blocks: Arc::new(blocks),
             types: AppTypeRegistry::default(),
             parallel_from: usize::MAX,
             error_handler: None,
             seed: 1,
         };
-        let config = TerranePlugin {
-            tick_mode: TickMode::Lockstep,
-            saving: SaveSettings::every(Duration::from_millis(500)),
-            ..config
-        };
+        let config = TerranePlugin { tick_mode: TickMode::Lockstep, ..config };
         let store = Arc::new(WorldStore::open(&StorageConfig::Memory).unwrap());
         let (app, link) = coordinator_app::<Box<dyn std::error::Error>>(&config, template, store).unwrap();
         let spec = DimensionSpec {

@@ -3,9 +3,7 @@
 pub mod beside;
 pub mod columns;
 pub mod exchange;
-pub mod order_queue;
 pub mod panic;
-pub mod ready;
 pub mod regions;
 
 pub(super) use columns::ColumnThreads;

@@ -1,8 +1,8 @@
 //! The log of region events.
 
-use super::color::region_color;
 use super::format::{count, list, time};
 use super::state::Condition;
+use super::widgets::region_color;
 use crate::overlay::view::{Overlay, RegionKey, View};
 use crate::overlay::widgets::{clickable_table, swatch};
 use crate::region::RegionId;

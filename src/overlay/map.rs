@@ -1,8 +1,8 @@
 //! The map of regions.
 
-use super::color::{buffer_color, region_color, server_color};
 use super::format::{count, milliseconds, rate};
 use super::state;
+use super::widgets::{buffer_color, region_color, server_color};
 use crate::overlay::view::{RegionKey, View};
 use crate::overlay::widgets::swatch;
 use crate::space::{ColumnPos, DimensionId, SectionPos};

@@ -1,11 +1,11 @@
 //! The window of one region.
 
 use super::clocks::ticks_per_second;
-use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, coupled, text};
 use super::summary;
 use super::table::WINDOW_NAMES;
+use super::widgets::region_color;
 use crate::overlay::view::{RegionKey, View};
 use crate::overlay::widgets::swatch;
 use crate::view::{ControlRegion, RegionFault, RegionOrder, RegionStatistics, TickWindow};

@@ -1,7 +1,7 @@
 //! The servers of a shared world.
 
-use super::color::server_color;
 use super::format::count;
+use super::widgets::server_color;
 use crate::overlay::widgets::swatch;
 use crate::view::{DrainServer, ServerStatistics, WorldStatistics};
 use bevy::prelude::*;

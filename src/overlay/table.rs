@@ -1,8 +1,8 @@
 //! The table of regions.
 
-use super::color::region_color;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, text};
+use super::widgets::region_color;
 use crate::overlay::view::{RegionKey, View};
 use crate::overlay::widgets::{clickable_table, swatch};
 use crate::view::{RegionStatistics, TimeWindow, WorldStatistics};

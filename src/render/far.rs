@@ -1,7 +1,5 @@
 //! Meshes for far views.
 
-mod geometry;
-mod ground;
 mod mesher;
 mod systems;
 mod tiles;

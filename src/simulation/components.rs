@@ -2,20 +2,16 @@
 
 pub mod followers;
 pub mod mapping;
-pub mod messages;
 pub mod relationships;
 pub mod resources;
-pub mod saved_type;
 pub mod stored_entities;
-pub mod ticks;
 pub mod unregistered;
 
 use crate::block::Schema;
-use crate::simulation::components::mapping::{BoxedComponent, Mapping};
+use crate::simulation::components::mapping::{Ages, BoxedComponent, ChangeClock, Mapping, NEW};
 use crate::simulation::components::relationships::RelationshipFunctions;
 use crate::simulation::components::resources::{RegionResource, TakeResource, take_resource};
-use crate::simulation::components::saved_type::{SavedComponent, SavedType};
-use crate::simulation::components::ticks::{Ages, ChangeClock, NEW};
+use crate::simulation::components::stored_entities::{SavedComponent, SavedType};
 use crate::simulation::entities::StableId;
 use crate::simulation::paths::PathTo;
 use crate::simulation::player::{LoggedOut, Player};
@@ -332,7 +328,7 @@ impl RegionComponents {
 
     /// Decodes a stored component. The error names it.
     pub fn decode(&self, name: &str, bytes: &[u8]) -> Result<TakenComponent, String> {
-        let (path, version) = saved_type::split(name);
+        let (path, version) = stored_entities::split(name);
         let saved =
             || self.functions.iter().zip(0..).filter_map(|(known, number)| Some((number, known.saved.as_ref()?)));
         let exact = saved().find(|(_, saved)| saved.path == path);

@@ -3,3 +3,4 @@
 pub mod letter;
 pub mod post;
 pub mod shared_messages;
+pub mod waiting;

@@ -19,6 +19,9 @@ pub struct TickSchedules {
     order: Vec<InternedScheduleLabel>,
     startup: usize,
     has_started: bool,
+    /// The number of entities from which the systems run in parallel, and whether they do now.
+    pub parallel_from: usize,
+    is_parallel: bool,
     /// The places in `order` of the schedules that exist.
     existing: Vec<usize>,
     /// [`RegionTick`]. Only this crate runs it, so it need not be taken out of the world for each tick.
@@ -53,6 +56,8 @@ impl FromWorld for TickSchedules {
             order: startup_labels.iter().chain(labels).copied().collect(),
             startup: startup_labels.len(),
             has_started: false,
+            parallel_from: usize::MAX,
+            is_parallel: false,
             existing: Vec::new(),
             region_tick: region_tick.unwrap_or_else(|| Schedule::new(RegionTick)),
             archetypes: 0,
@@ -106,10 +111,15 @@ impl TickSchedules {
         }
     }
 
-    /// Selects the executor of all schedules.
-    pub fn set_executors(&mut self, world: &mut World, parallel: bool) {
-        set_executors(world, parallel);
-        set_executor(&mut self.region_tick, parallel);
+    /// Selects the executor of all schedules for so many entities. A crowded region runs its systems in parallel, until it has
+    /// fallen to half of the threshold again.
+    pub fn choose_executors(&mut self, world: &mut World, entities: usize) {
+        let from = if self.is_parallel { self.parallel_from / 2 } else { self.parallel_from };
+        let is_parallel = entities >= from;
+        if mem::replace(&mut self.is_parallel, is_parallel) != is_parallel {
+            set_executors(world, is_parallel);
+            set_executor(&mut self.region_tick, is_parallel);
+        }
     }
 
     /// [`RegionTick`].

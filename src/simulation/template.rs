@@ -117,8 +117,9 @@ impl RegionTemplate {
         app.cleanup();
         let world = app.world_mut();
         set_executors(world, false);
-        let (components, seed, parallel_from) = (self.components.clone(), self.seed, self.parallel_from);
-        let contents = RegionContents { components, seed, parallel_from, ..RegionContents::from_world(world) };
+        let (components, seed) = (self.components.clone(), self.seed);
+        let mut contents = RegionContents { components, seed, ..RegionContents::from_world(world) };
+        contents.schedules.parallel_from = self.parallel_from;
         Ok(RegionWorld { app, contents })
     }
 

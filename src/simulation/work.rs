@@ -1,6 +1,5 @@
 //! Work on a region's columns.
 
-pub mod capture;
 pub mod new_columns;
 pub mod restore;
 pub mod unsaved;
@@ -31,7 +30,8 @@ pub fn work(world: &mut World, contents: &mut RegionContents) {
     // A restored column is announced.
     contents.schedules.note_messages();
     let orders = mem::take(&mut contents.column_work);
-    let (began, period) = (Instant::now(), contents.period);
+    let began = Instant::now();
+    let (_, period) = world.resource::<RegionColumns>().ticks.clock();
     let (mut changed, mut is_first) = (0, true);
     for OrderedWork { work, share, chunks: most, is_void, mut answer } in orders {
         if is_void.is_stopped() {
@@ -55,7 +55,7 @@ pub fn work(world: &mut World, contents: &mut RegionContents) {
 
 fn work_on(world: &mut World, components: &RegionComponents, work: ColumnWork) -> Result<ColumnAnswer, ColumnError> {
     match work {
-        ColumnWork::Capture { column, area, entities } => capture::capture(world, components, column, &area, entities),
+        ColumnWork::Capture { column, area, entities } => capture(world, components, column, &area, entities),
         ColumnWork::Restore { column, area, snapshot, filter, removes_entities } => {
             restore::restore(world, components, column, &area, &snapshot, &filter, removes_entities)
         }
@@ -127,4 +127,22 @@ fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Result<(), Col
     }
     // Loaded heights are skipped.
     (low..=high).try_for_each(|y| columns.load(column.chunk(y).min_block()).map(drop))
+}
+
+pub(in crate::simulation) fn capture(
+    world: &mut World,
+    components: &RegionComponents,
+    column: ColumnPos,
+    area: &BlockBox,
+    with_entities: bool,
+) -> Result<ColumnAnswer, ColumnError> {
+    load(world, column, area)?;
+    let columns = world.resource::<RegionColumns>();
+    let blocks = columns.column(column).ok_or(ColumnError::NotOwned(column))?.clone();
+    let entities = if with_entities { standing_in(world, components, area, column) } else { Vec::new() };
+    Ok(ColumnAnswer::Captured {
+        tick: world.resource::<RegionInfo>().ticks,
+        blocks,
+        entities: entities.into_iter().map(|(_, record)| record).collect(),
+    })
 }

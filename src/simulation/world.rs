@@ -1,6 +1,5 @@
 //! The world of one region, and its data that no system can reach.
 
-use super::columns::block_ticks::{due_after, ticks_until};
 use super::columns::blocks::RegionColumns;
 use super::columns::column_source::ColumnSource;
 use super::columns::column_work::OrderedWork;
@@ -17,6 +16,7 @@ use crate::simulation::components::unregistered::SeenArchetypes;
 use crate::simulation::entities::{EntityIndex, StableId};
 use crate::simulation::letters::letter::Letter;
 use crate::simulation::letters::post::Post;
+use crate::simulation::letters::waiting::WaitingLetters;
 use crate::space::{ColumnPos, SectionPos};
 use crate::storage::servers::CrossingId;
 use bevy::ecs::change_detection::Tick;
@@ -25,8 +25,7 @@ use bevy::ecs::query::{Allow, QueryState};
 use bevy::ecs::system::{SystemParam, SystemState};
 use bevy::prelude::*;
 use rustc_hash::FxHashSet;
-use std::collections::BTreeMap;
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// The world of one region and all its data.
@@ -44,59 +43,73 @@ pub(super) struct RegionContents {
     pub seed: u64,
     /// The number of the assignment.
     pub number: u64,
-    /// The dimension's clock at the last tick, and the time from one tick to the next.
-    pub clock: Duration,
-    pub period: Duration,
-    /// The number of entities from which the systems run in parallel, and whether they do now.
-    pub parallel_from: usize,
-    pub is_parallel: bool,
     /// Input that has not been received yet.
     pub inbox: Inbox,
     /// The output of the task so far.
     pub outbox: Box<Outbox>,
-    /// Letters that wait for their delay, by due time on the dimension's clock, then in the order of arrival.
-    pub waiting: BTreeMap<(Duration, u64), Letter>,
-    /// The number of letters that have arrived.
-    pub(super) arrivals: u64,
-    /// Traces of the letters delivered in this task, for notifying their senders if it panics.
+    pub letters: WaitingLetters,
+    pub unfinished: Unfinished,
+    pub params: Params,
+    pub schedules: TickSchedules,
+    /// The point from which the search for components that cannot travel continues.
+    pub seen_archetypes: SeenArchetypes,
+    pub ticks: PastTicks,
+    /// The entities that have mirrors in the main world.
+    pub mirrored: FxHashSet<Uuid>,
+    pub viewers: KnownViewers,
+    /// Columns to capture or restore at the end of this tick.
+    pub column_work: Vec<OrderedWork>,
+    /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.
+    pub is_unknown: bool,
+}
+
+/// What the current task has done so far, for the case that it panics.
+#[derive(Default)]
+pub(super) struct Unfinished {
+    /// Traces of the letters delivered, for notifying their senders.
     pub handed_over: Vec<Letter>,
-    /// The numbers of the letters of other servers that were handed over in this task.
+    /// The numbers of the letters of other servers that were handed over.
     pub received: Vec<CrossingId>,
-    // The parameters of every tick are cached, since they remember the ids of components and the matching archetypes.
+    /// The edits applied.
+    pub edits: Vec<BlockEdit>,
+    /// The entities that arrived. If one is gone by the end of the task, the main world may still have its mirror.
+    pub arrived: Vec<Uuid>,
+    /// The columns of a world whose entities are being absorbed. If that panics, they are lost with this world.
+    pub absorbing: Vec<ColumnPos>,
+    /// `true` once the outbox is complete.
+    pub is_handed_out: bool,
+}
+
+/// The parameters of every tick. They are cached, since they remember the ids of components and the matching archetypes.
+#[derive(FromWorld)]
+pub(super) struct Params {
     pub begin: SystemState<Begin<'static>>,
     pub look: SystemState<Look<'static, 'static>>,
     pub ends: SystemState<Ends<'static>>,
-    pub schedules: TickSchedules,
-    pub mirrored_query: QueryState<(EntityRef<'static>, &'static StableId, Ref<'static, Position>)>,
-    /// The change tick of the last sending of mirrors.
-    pub last_send: Tick,
-    /// The point from which the search for components that cannot travel continues.
-    pub seen_archetypes: SeenArchetypes,
-    /// The change tick at which the last tick of this world began.
+    pub mirrored: QueryState<(EntityRef<'static>, &'static StableId, Ref<'static, Position>)>,
+}
+
+/// Change ticks since which something may have changed.
+#[derive(Default)]
+pub(super) struct PastTicks {
+    /// The last sending of mirrors.
+    pub sent: Tick,
+    /// The begin of the last tick of this world.
     pub began: Option<Tick>,
-    /// The change tick at which the last tick whose systems ran began. Its systems have seen any arrival that is not newer.
+    /// The begin of the last tick whose systems ran. They have seen any arrival that is not newer.
     pub seen: Option<Tick>,
-    /// The change tick of the last collection of unsaved data.
-    pub last_collect: Option<Tick>,
-    /// The entities that have mirrors in the main world.
-    pub mirrored: FxHashSet<Uuid>,
-    /// The entities that arrived in this task. If one is gone by the end of the task, the main world may still have its mirror.
-    pub arrived: Vec<Uuid>,
-    /// The viewers that the coordinator expects in this world.
-    pub viewers: FxHashSet<Uuid>,
-    /// The viewers at the end of the last task, sorted, and a list to be filled at the end of this one.
-    pub viewer_places: Vec<ViewerPlace>,
-    pub next_viewer_places: Vec<ViewerPlace>,
-    /// The columns of a world whose entities are being absorbed. If that panics, they are lost with this world.
-    pub absorbing: Vec<ColumnPos>,
-    /// The edits applied in this task.
-    pub edits: Vec<BlockEdit>,
-    /// Columns to capture or restore at the end of this tick.
-    pub column_work: Vec<OrderedWork>,
-    /// `true` once the outbox of this task is complete.
-    pub is_handed_out: bool,
-    /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.
-    pub is_unknown: bool,
+    /// The last collection of unsaved data.
+    pub collected: Option<Tick>,
+}
+
+/// The viewers of a region world.
+#[derive(Default)]
+pub(super) struct KnownViewers {
+    /// Those that the coordinator expects in this world.
+    pub expected: FxHashSet<Uuid>,
+    /// Those at the end of the last task, sorted, and a list to be filled at the end of this one.
+    pub places: Vec<ViewerPlace>,
+    pub next_places: Vec<ViewerPlace>,
 }
 
 /// A viewer with its place and its radii.
@@ -140,37 +153,6 @@ pub(super) fn get<'w, 's, P: SystemParam>(state: &'s mut SystemState<P>, world: 
     state.get_mut(world).unwrap_or_else(|error| panic!("a resource of this crate was removed: {error}"))
 }
 
-impl RegionContents {
-    /// Stores letters until they are due.
-    pub fn receive_letters(&mut self, letters: impl IntoIterator<Item = Letter>) {
-        for letter in letters {
-            // Letters without a delay stay in the order of arrival, independent of the clock.
-            let due = match letter.delay {
-                0 => Duration::ZERO,
-                delay => due_after(delay, self.clock, self.period),
-            };
-            self.keep_until(due, letter);
-        }
-    }
-
-    pub fn keep_until(&mut self, due: Duration, letter: Letter) {
-        self.arrivals += 1;
-        self.waiting.insert((due, self.arrivals), letter);
-    }
-
-    /// Takes out the next letter that is due. The others survive a panic in its delivery.
-    pub fn next_due(&mut self, clock: Duration) -> Option<Letter> {
-        let next = self.waiting.first_entry().filter(|next| next.key().0 <= clock)?;
-        Some(next.remove())
-    }
-
-    /// Takes out the waiting letters for which `wanted` returns `true`, each with its remaining ticks.
-    pub fn take_waiting(&mut self, mut wanted: impl FnMut(&Letter) -> bool) -> Vec<Letter> {
-        let taken = self.waiting.extract_if(.., |_, letter| wanted(letter));
-        taken.map(|((due, _), letter)| letter.with_delay(ticks_until(due, self.clock, self.period))).collect()
-    }
-}
-
 impl RegionWorld {
     /// Assigns the world to a region.
     pub(super) fn settle(&mut self, region: RegionId, ground: &Arc<ColumnSource>) {
@@ -209,30 +191,5 @@ impl RegionWorld {
             dimension == world.resource::<RegionInfo>().dimension && world.resource::<RegionColumns>().contains(column)
         });
         place || letter.entity().is_some_and(|id| world.resource::<EntityIndex>().entity(id).is_some())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::simulation::letters::letter::{Address, LetterSender};
-    use crate::space::{BlockPos, DimensionId};
-
-    #[test]
-    fn due_letters_come_in_the_order_of_time_and_arrival() {
-        let mut contents = RegionContents::from_world(&mut World::new());
-        let tick = Duration::from_millis(50);
-        (contents.clock, contents.period) = (tick * 2, tick);
-        for (number, due) in [(1, 3), (2, 1), (3, 1), (4, 2)] {
-            let to = Address::Place(DimensionId(0), BlockPos::new(number * 16, 0, 0));
-            contents.keep_until(tick * due, Letter::message(to, LetterSender::Main, number));
-        }
-        let places = |letters: Vec<Letter>| -> Vec<i64> {
-            letters.iter().filter_map(|letter| Some(letter.column()?.1.x)).collect()
-        };
-        assert_eq!(places(std::iter::from_fn(|| contents.next_due(tick * 2)).collect()), [2, 3, 4]);
-        assert!(contents.next_due(tick * 2).is_none());
-        let left = contents.take_waiting(|_| true);
-        assert_eq!((left[0].delay, places(left)), (1, vec![1]));
     }
 }

@@ -1,8 +1,8 @@
 //! Summaries of generated columns in the main world.
 
 use super::Dimension;
-use super::followed_body::FollowedBodies;
 use super::jobs::JobIndex;
+use super::own_body::FollowedBodies;
 use super::viewers::Place;
 use crate::chunk::ColumnSummary;
 use crate::coordinator::jobs::Jobs;

@@ -6,22 +6,19 @@ use super::{
     DimensionOpen, Pacing, PublishedColumns, RetryColumns,
 };
 use crate::coordinator::MainLink;
-use crate::coordinator::answers::opacity::ask_opacity;
+use crate::coordinator::answers::ask_opacity;
 use crate::coordinator::closing::backup::{back_up_world, save_world};
 use crate::coordinator::closing::close::close_dimension;
 use crate::coordinator::closing::opening::open_dimension;
-use crate::coordinator::collect::requests::edit_blocks;
+use crate::coordinator::collect::edit_blocks;
 use crate::coordinator::messages::{
     AskOpacity, BackupWorld, ControlRegion, DrainServer, LogIn, LogOut, SaveWorld, ServerEnded, StepDimension,
 };
-use crate::coordinator::schedule::control::{control_region, set_clock, set_time_of_day, step_dimension};
-use crate::coordinator::schedule::coupling::couple;
+use crate::coordinator::schedule::control::{control_region, couple, set_clock, set_time_of_day, step_dimension};
 use crate::coordinator::servers::drain_server;
 use crate::coordinator::servers::players::{log_in, log_out};
-use crate::coordinator::stream::generation_requests::{retry_columns, set_generation, set_pacing};
-use crate::simulation::BlockEdit;
-use crate::simulation::SetBlock;
-use crate::simulation::{BlockTypes, TimeOfDay};
+use crate::coordinator::stream::orders::{retry_columns, set_generation, set_pacing};
+use crate::simulation::{BlockEdit, BlockTypes, SetBlock, TimeOfDay};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;

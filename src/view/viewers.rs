@@ -1,9 +1,9 @@
 //! The positions of the main world's viewers.
 
-use super::followed_body::FollowedBodies;
+use super::own_body::FollowedBodies;
 use super::{Dimension, DimensionOpen, Job, Mirror, WorldStatistics};
 use crate::coordinator::MainLink;
-use crate::coordinator::collect::requests::move_viewers;
+use crate::coordinator::collect::move_viewers;
 use crate::simulation::{Position, Viewer, ViewerRadii};
 use crate::space::{ChunkPos, DimensionId};
 use bevy::ecs::query::QueryData;

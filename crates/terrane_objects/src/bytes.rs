@@ -7,12 +7,10 @@
 //! chunks have their own code, because they must be faster or are read as streams.
 
 pub mod record;
-mod up_to;
 
-pub use up_to::{UpTo, up_to};
-
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
 
 /// Reads numbers from the front of a byte slice, and tracks its offset.
 pub struct Reader<'a> {
@@ -140,6 +138,39 @@ pub fn value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     }
 }
 
+/// A list of at most `MOST` elements.
+#[derive(Debug, Default)]
+pub struct UpTo<T, const MOST: usize>(pub Vec<T>);
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Deserialize<'de> for UpTo<T, MOST> {
+    fn deserialize<D: Deserializer<'de>>(list: D) -> Result<Self, D::Error> {
+        list.deserialize_seq(Self(Vec::new()))
+    }
+}
+
+/// The same for a field, by `deserialize_with`.
+pub fn up_to<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(list: D) -> Result<Vec<T>, D::Error> {
+    UpTo::<T, MOST>::deserialize(list).map(|list| list.0)
+}
+
+impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for UpTo<T, MOST> {
+    type Value = Self;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MOST}")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self, A::Error> {
+        while let Some(next) = list.next_element()? {
+            if self.0.len() == MOST {
+                return Err(A::Error::custom("a list is too long"));
+            }
+            self.0.push(next);
+        }
+        Ok(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,5 +285,12 @@ mod tests {
                 Err(ReadError::TooLong { offset }) => prop_assert!(offset == 0 && bytes.len() >= 10),
             }
         }
+    }
+
+    #[test]
+    fn a_longer_list_is_refused() {
+        let read = |length: u8| value::<UpTo<u8, 3>>(&put_value(Vec::new(), &vec![7_u8; length.into()]));
+        assert!((0..=3).all(|length| read(length).is_ok_and(|list| list.0.len() == usize::from(length))));
+        assert!(read(4).is_err());
     }
 }

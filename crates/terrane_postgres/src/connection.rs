@@ -2,11 +2,14 @@
 
 use crate::address::Address;
 use crate::failure::{Failure, IN_USE, Kind};
-use crate::tls;
 use futures_util::TryStreamExt;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::pin;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::{self, Runtime};
@@ -77,7 +80,7 @@ pub(crate) type Parameters<'a> = &'a [&'a (dyn ToSql + Sync)];
 
 impl Database {
     pub fn new(address: Address, patience: Duration, role: Role) -> Result<Self, String> {
-        let tls = tls::connector(&address)?;
+        let tls = connector(&address)?;
         Ok(Self { address, patience, role, is_open: false, tls })
     }
 
@@ -250,4 +253,67 @@ impl Connection {
 /// The result of `work`, or a failure once it has taken too long.
 async fn within<T>(wait: Duration, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     timeout(wait, work).await.unwrap_or_else(|_| Err(Failure::silence()))
+}
+
+/// Trusts the certificates of the system and of the file that the address names. Reads nothing if the address turns TLS off.
+pub(crate) fn connector(address: &Address) -> Result<MakeRustlsConnect, String> {
+    let mut roots = RootCertStore::empty();
+    if address.uses_tls() {
+        // A system without certificates is an error only once a server's certificate has to be checked.
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if let Some(file) = &address.certificates {
+            let unusable =
+                |error: &dyn std::fmt::Display| format!("cannot use the certificates in {}: {error}", file.display());
+            for certificate in CertificateDer::pem_file_iter(file).map_err(|error| unusable(&error))? {
+                roots.add(certificate.map_err(|error| unusable(&error))?).map_err(|error| unusable(&error))?;
+            }
+        }
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = versions.map_err(|error| error.to_string())?.with_root_certificates(roots).with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+/// A bounded number of connections, which are opened when they are first needed.
+pub(crate) struct Pool {
+    /// The connections that nothing uses; a slot without a connection may open one.
+    idle: Mutex<Vec<Option<Connection>>>,
+    returned: Condvar,
+}
+
+impl Pool {
+    pub fn new(connections: usize) -> Self {
+        let slots = (0..connections.max(1)).map(|_| None).collect();
+        Self { idle: Mutex::new(slots), returned: Condvar::new() }
+    }
+
+    /// A pool of this connection only.
+    pub fn of(connection: Option<Connection>) -> Self {
+        Self { idle: Mutex::new(vec![connection]), returned: Condvar::new() }
+    }
+
+    /// Runs `act` on a connection until it succeeds, fails for good, or the database's patience ends.
+    pub fn with<T>(
+        &self,
+        database: &Database,
+        act: impl FnMut(&mut Connection, Duration) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let deadline = Instant::now() + database.patience;
+        let mut slot = self.take(database.patience)?;
+        let done = database.persist(&mut slot, deadline, act);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        // The last slot is taken first, so open connections stay in use and empty slots stay empty.
+        let place = if slot.is_some() { idle.len() } else { 0 };
+        idle.insert(place, slot);
+        self.returned.notify_one();
+        done
+    }
+
+    fn take(&self, patience: Duration) -> Result<Option<Connection>, Failure> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.returned.wait_timeout_while(idle, patience, |idle| idle.is_empty());
+        let (mut idle, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        idle.pop().ok_or_else(|| Failure::new(Kind::Busy, "all connections for reads are in use"))
+    }
 }

@@ -4,7 +4,6 @@ mod address;
 mod batch;
 mod connection;
 mod failure;
-mod pool;
 mod reads;
 mod schema;
 #[cfg(all(unix, any(test, feature = "server")))]
@@ -12,7 +11,6 @@ pub mod server;
 mod store;
 #[cfg(all(unix, test))]
 mod tests;
-mod tls;
 mod writer;
 
 pub use store::{PostgresAccess, PostgresConfig, PostgresStore};

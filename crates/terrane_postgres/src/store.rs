@@ -2,9 +2,8 @@
 
 use crate::address::Address;
 use crate::batch::Batch;
-use crate::connection::{Connection, Database, Role};
+use crate::connection::{Connection, Database, Pool, Role};
 use crate::failure::{Failure, Kind};
-use crate::pool::Pool;
 use crate::reads::{self, number};
 use crate::schema;
 use crate::writer::Writer;

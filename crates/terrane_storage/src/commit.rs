@@ -5,16 +5,17 @@ use super::servers::{Crossing, CrossingId};
 use super::tiers::heat::Placed;
 use super::tiers::{GroupReader, LOST_CHUNK, Moves, PackedGroup, READ_AHEAD, cluster};
 use super::values::clocks::put_clocks;
-use super::values::known_blocks::KnownBlocks;
-use super::values::record;
+use super::values::{block_ticks, record};
 use super::{
     ChunkGroup, Durability, EntityRecord, Family, SaveBatch, StoreError, StoredItem, Tier, WorldStore, WriteBatch,
-    envelope, keys, values::block_ticks, values::tile_masks,
+    envelope, keys,
 };
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::chunk::format::cluster::cluster_place;
 use crate::space::{ChunkPos, ColumnPos, DimensionId, TILE_BATCHES, TilePos};
+use crate::values::blocks::KnownBlocks;
+use crate::values::tile_masks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //! db/             the database
 //! ```
 
-use super::values::header::{FORMAT, Header};
+use super::values::{FORMAT, Header};
 use super::{Family, KeyValueStore, RocksStore, WorldOpenError, keys, values::record};
 use crate::work::{FileError, if_exists, sync_folder};
 use std::ffi::OsStr;

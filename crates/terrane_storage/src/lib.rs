@@ -31,8 +31,8 @@ mod tiers;
 mod walk;
 mod world;
 
+pub use backends::Family;
 pub use backends::conformance;
-pub use backends::family::Family;
 pub use backends::memory::MemoryStore;
 #[cfg(feature = "rocksdb")]
 pub use backends::rocks::RocksStore;
@@ -59,7 +59,7 @@ pub use tiers::chunk_group::ChunkGroup;
 pub use tiers::heat::CoolingGroup;
 pub use tiers::tier::{Tier, TierConfig};
 pub use values::block_ticks::StoredBlockTick;
-pub use values::plot_contents::PlotContents;
+pub use values::crossings::PlotContents;
 pub use values::pregenerations::PregenerationEntry;
 pub use values::registry_lists::RegistryLists;
 #[doc(hidden)]

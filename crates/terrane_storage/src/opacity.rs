@@ -6,9 +6,9 @@ pub(super) mod batch_opacity;
 mod tests;
 
 use super::servers::Plot;
-use super::values::known_blocks::KnownBlocks;
 use super::{Durability, Family, StoreError, StoredItem, WorldStore, WriteBatch, envelope, keys};
 use crate::space::{BatchPos, CHUNK_COORDINATES, ColumnPos, DimensionId};
+use crate::values::blocks::KnownBlocks;
 use batch_opacity::BatchOpacity;
 use std::sync::atomic::Ordering;
 

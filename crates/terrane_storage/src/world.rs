@@ -13,12 +13,12 @@ use super::servers::{self, Incarnation};
 use super::tiers::heat::Heat;
 #[cfg(feature = "rocksdb")]
 use super::upkeep::FoundRequest;
-use super::values::header::{FORMAT, Header};
-use super::values::known_blocks::KnownBlocks;
+use super::values::{FORMAT, Header};
 use super::{
     ChunkGroup, Durability, Family, FamilySize, KeyValueStore, LostWrites, MemoryStore, OpenWait, Read, StoreError,
     StoredItem, WorldOpenError, WriteBatch, keys, values::record,
 };
+use crate::values::blocks::KnownBlocks;
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::fmt;

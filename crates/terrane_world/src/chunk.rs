@@ -12,7 +12,6 @@ pub mod format;
 mod packed_ids;
 mod palette;
 mod predictions;
-mod renumbering;
 mod summary;
 #[cfg(test)]
 mod tests;
@@ -27,9 +26,9 @@ pub use column::Column;
 pub use edit::ChunkEdit;
 #[doc(hidden)]
 pub use predictions::Predictions;
-#[doc(hidden)]
-pub use renumbering::Renumbering;
 pub use summary::{ColumnSummary, Detail, SummaryCell};
+#[doc(hidden)]
+pub use upgrade::Renumbering;
 
 use crate::block::BlockId;
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME, cell_index, cell_position};

@@ -18,24 +18,20 @@
 //! In an app, `ChunkSyncPeer` and `ChunkSyncClient` connect these types with the world. Without an app, the caller
 //! passes messages on.
 
-mod area;
 mod budget;
 mod cache;
 mod client;
-mod error;
 mod messages;
 mod server;
 #[cfg(test)]
 mod tests;
 
-pub use area::SyncArea;
 #[doc(hidden)]
 pub use budget::Budget;
 pub use cache::{CachedChunk, ChunkCache};
 pub use client::{SyncClient, SyncNews, SyncProgress};
-pub use error::SyncError;
 pub use messages::{
     ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion, MAX_QUESTIONS, ServerMessage,
-    SyncEdit, SyncWelcome,
+    SyncArea, SyncEdit, SyncError, SyncWelcome,
 };
 pub use server::{FoundChunk, SyncLimits, SyncServer, SyncServerProgress};

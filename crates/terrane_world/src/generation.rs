@@ -28,7 +28,6 @@ mod golden_tests;
 mod heightmap;
 mod hills;
 mod layers;
-mod mask;
 mod noise;
 #[cfg(test)]
 mod rule_tests;
@@ -48,8 +47,7 @@ pub use generator::{GenerateError, GenerateRequest, Generator};
 pub use heightmap::{HeightBand, Heightmap, HeightmapError};
 pub use hills::Hills;
 pub use layers::{Caves, GenerateLayer, GroundCover, LayerColumn, Layers, Veins, WaterFill};
-pub use mask::{Mask, NoiseMask};
-pub use select::Select;
+pub use select::{Mask, NoiseMask, Select};
 pub use surface::{Surface, SurfaceAnswer, SurfaceRequest};
 
 /// The number of cells of a column, seen from above. A cell's index is `x + 16 * z`.

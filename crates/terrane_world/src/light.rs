@@ -51,7 +51,6 @@
 //! work is one chunk at one level, 0.1 to 1 us, and a microsecond or two for the first look at a chunk's blocks.
 
 mod cells;
-mod column_light;
 mod levels;
 mod map;
 mod optics;
@@ -61,10 +60,10 @@ mod spread;
 #[cfg(test)]
 mod tests;
 
-pub use column_light::ColumnLight;
 pub use levels::LightLevels;
 pub use map::LightMap;
 pub use optics::LightTable;
+pub use parts::ColumnLight;
 
 use crate::block::BlockType;
 use crate::chunk::{Chunk, Column};

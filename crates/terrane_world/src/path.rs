@@ -32,13 +32,11 @@ mod search;
 mod table;
 #[cfg(test)]
 mod tests;
-mod walker;
 
 pub use ground::WalkableGround;
 pub use route::{Path, Waypoint};
 pub use search::PathSearch;
-pub use table::WalkTable;
-pub use walker::Walker;
+pub use table::{WalkTable, Walker};
 
 /// A search looks at places up to this many blocks from its start, on each axis.
 pub const PATH_REACH: i64 = 64;

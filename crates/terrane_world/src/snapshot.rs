@@ -32,18 +32,11 @@
 //! assert_eq!(column.block(BlockPos::new(5, 64, 5)), BlockId::new(1));
 //! ```
 
-mod block_filter;
-mod block_turns;
 mod capture;
-mod entities;
 mod history;
-mod memory;
-mod parts;
 mod placed;
-mod relocation;
 mod restore;
 pub mod schematic;
-mod sequence;
 mod stored;
 #[cfg(test)]
 mod tests;
@@ -51,14 +44,10 @@ pub mod translation;
 
 pub use crate::block::turned_state;
 pub use crate::space::Turn;
-pub use block_filter::{BlockChoice, BlockFilter};
-pub use block_turns::BlockTurns;
 pub use capture::{ColumnSnapshot, Snapshot};
 pub use history::{EditHistory, Recorded};
-pub use parts::SnapshotParts;
-pub use placed::PlaceError;
-pub use relocation::Relocation;
+pub use placed::{BlockTurns, PlaceError, Relocation};
 #[doc(hidden)]
 pub use restore::restored_chunk;
-pub use sequence::RestoreSequence;
+pub use restore::{BlockChoice, BlockFilter, RestoreSequence, SnapshotParts};
 pub use stored::{StoreOptions, StoredSnapshot, StoredSnapshotError};

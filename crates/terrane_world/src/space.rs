@@ -18,9 +18,7 @@
 //! a flip.
 
 mod area;
-mod bits;
 mod block_box;
-mod chunk_part;
 mod face;
 mod height_set;
 mod ray;
@@ -29,10 +27,7 @@ mod turn;
 #[doc(hidden)]
 pub use area::gap;
 pub use area::{AreaBatches, AreaCursor, ColumnArea};
-#[doc(hidden)]
-pub use bits::bits;
-pub use block_box::BlockBox;
-pub use chunk_part::ChunkPart;
+pub use block_box::{BlockBox, ChunkPart};
 pub use face::{Face, FaceSet};
 pub use height_set::HeightSet;
 pub use ray::{BlockRay, RayCell};
@@ -339,6 +334,17 @@ impl TilePos {
 
 const TILE_SHIFT: u32 = TILE_COLUMNS.trailing_zeros();
 
+/// The positions of the set bits, ascending.
+#[doc(hidden)]
+#[inline]
+pub fn bits(mut mask: u64) -> impl Iterator<Item = u32> {
+    std::iter::from_fn(move || {
+        let bit = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -405,5 +411,12 @@ mod tests {
         assert_eq!(low.distance_squared(high), (u64::MAX as u128) * (u64::MAX as u128));
         assert_eq!(ColumnPos::new(-2, 1).distance_squared(ColumnPos::new(1, 5)), 25);
         assert_eq!(ColumnPos::new(i64::MIN, i64::MIN).distance_squared(ColumnPos::new(i64::MAX, i64::MAX)), u128::MAX);
+    }
+
+    #[test]
+    fn every_set_bit_is_listed_once_ascending() {
+        assert_eq!(bits(0).count(), 0);
+        assert_eq!(bits(1 << 63 | 0b1011).collect::<Vec<_>>(), [0, 1, 3, 63]);
+        assert!(bits(u64::MAX).eq(0..64));
     }
 }

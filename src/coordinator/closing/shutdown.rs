@@ -8,6 +8,7 @@ use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::saving::SaveError;
 use crate::coordinator::passes::letters::sort_letters;
 use crate::coordinator::passes::publish::tell_complaints;
+use crate::coordinator::passes::save::wait_for_commit;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::regions::Parked;
 use crate::coordinator::saves::Saves;
@@ -15,8 +16,8 @@ use crate::coordinator::schedule::deadlines::Deadlines;
 use crate::coordinator::stream::orders::Orders;
 use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::threads::Threads;
+use crate::coordinator::threads::columns::ColumnsReady;
 use crate::coordinator::threads::exchange::{Inbound, do_work};
-use crate::coordinator::threads::ready::ColumnsReady;
 use crate::coordinator::threads::regions::Fault;
 use crate::coordinator::tiers::note_resident;
 use crate::simulation::{Assignment, BlockAccessError, BlockEdit, ColumnError, Inbox, Salvage, SetBlock, Task};
@@ -261,14 +262,14 @@ fn last_commit(
     jobs.done.append(&mut saves.unsaved_restores);
     saves.requested.extend(jobs.take_done());
     // A commit that is in flight already; its data comes back if it fails.
-    dimensions.note_stored(&saves.wait_for_commit(&mut inbound, &mut publisher, now));
+    wait_for_commit(&mut saves, &mut inbound, &mut dimensions, &mut publisher, now);
     saves.answers = saves.take_requests();
     for attempt in 1..=LAST_COMMIT_TRIES {
         if saves.has_ended {
             return;
         }
-        saves.submit(true, |batch| dimensions.complete_save(batch), &threads, now);
-        dimensions.note_stored(&saves.wait_for_commit(&mut inbound, &mut publisher, now));
+        saves.submit(true, |batch| dimensions.complete_save(batch), &threads.storage, now);
+        wait_for_commit(&mut saves, &mut inbound, &mut dimensions, &mut publisher, now);
         saves.answer(&mut threads, &mut publisher);
         if saves.is_all_synced() && saves.answers.is_empty() {
             return;

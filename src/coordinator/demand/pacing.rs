@@ -6,7 +6,7 @@
 //! TCP: after a decrease, nothing changes until the effect can be seen, and an unused limit does not grow (RFC 7661),
 //! because it is untested. The limit does not fall while nothing is in flight.
 
-use crate::coordinator::figures::rate::FrameTimes;
+use crate::coordinator::figures::totals::FrameTimes;
 use crate::coordinator::messages::generation::Pacing;
 use std::sync::Arc;
 use std::time::Duration;

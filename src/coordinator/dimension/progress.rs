@@ -1,7 +1,7 @@
 //! The progress of loading and generating around the viewers of a dimension.
 
 use crate::coordinator::columns::ColumnState;
-use crate::coordinator::demand::coverage::Coverage;
+use crate::coordinator::demand::shares::Coverage;
 use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::messages::statistics::DimensionStatistics;
 use std::time::{Duration, Instant};

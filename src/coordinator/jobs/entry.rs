@@ -3,12 +3,11 @@
 use super::sweep::Sweep;
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::far_view::Listener;
-use crate::coordinator::figures::rate::RecentRate;
+use crate::coordinator::figures::totals::RecentRate;
 use crate::coordinator::messages::jobs::{
     Job, JobId, JobKind, JobOrder, JobProgress, JobState, JobStatus, Pregeneration,
 };
-use crate::coordinator::messages::snapshots::JobError;
-use crate::coordinator::messages::snapshots::SnapshotOrder;
+use crate::coordinator::messages::snapshots::{JobError, SnapshotOrder};
 use crate::coordinator::saves::Saves;
 use crate::coordinator::snapshots::records::Record;
 use crate::coordinator::snapshots::transfer::Transfer;

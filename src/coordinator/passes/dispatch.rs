@@ -5,9 +5,10 @@ use crate::coordinator::dimension::DimensionBook;
 use crate::coordinator::messages::settings::Settings;
 use crate::coordinator::regions::Parked;
 use crate::coordinator::saves::Saves;
-use crate::coordinator::schedule::coupling::Couplings;
+use crate::coordinator::schedule::control::Couplings;
 use crate::coordinator::schedule::deadlines::Deadlines;
 use crate::coordinator::servers::tend::Servers;
+use crate::coordinator::stream::orders::Orders;
 use crate::coordinator::surroundings::Surroundings;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::exchange::Inbound;
@@ -135,5 +136,22 @@ pub fn finish_lockstep(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     }
     if let Some(payload) = world.publisher.take_panic() {
         std::panic::resume_unwind(payload);
+    }
+}
+
+pub fn advance_clocks(
+    mut clock: ResMut<Clock>,
+    mut orders: ResMut<Orders>,
+    mut dimensions: ResMut<DimensionBook>,
+    config: Res<Settings>,
+) {
+    let before = clock.now;
+    let is_lockstep = config.tick_mode.is_lockstep();
+    orders.pass += 1;
+    clock.now = if is_lockstep { before.saturating_add(config.clock.period()) } else { clock.began.elapsed() };
+    let passed = clock.now.saturating_sub(before);
+    for dimension in dimensions.open.values_mut() {
+        dimension.time.advance(passed, is_lockstep);
+        dimension.time.real_now = clock.now;
     }
 }

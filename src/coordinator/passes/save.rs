@@ -2,15 +2,18 @@
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::dimension::DimensionBook;
+use crate::coordinator::messages::saving::SaveError;
 use crate::coordinator::messages::settings::Settings;
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::saves::{Saves, Stored};
+use crate::coordinator::saves::{Committed, Saves, Stored};
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::exchange::Inbound;
 use crate::space::DimensionId;
 use crate::storage::SaveBatch;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
+use std::mem;
+use std::time::Duration;
 
 /// Asks the regions for their unsaved state if the game requested a save.
 pub fn begin_save(clock: Res<Clock>, mut saves: ResMut<Saves>, mut dimensions: ResMut<DimensionBook>) {
@@ -41,17 +44,48 @@ pub fn commit(
     mut publisher: ResMut<Publisher>,
 ) {
     let now = clock.now;
-    dimensions.note_stored(&saves.finish_commits(&mut inbound, &mut publisher, now));
+    finish_commits(&mut saves, &mut inbound, &mut dimensions, &mut publisher, now);
     if saves.has_ended {
-        saves.drop_unsaved(&mut publisher);
+        let requests = saves.drop_unsaved();
+        if !requests.is_empty() {
+            saves.fail(requests, SaveError::Ended, &mut publisher);
+        }
     } else if saves.is_commit_due(now) {
-        saves.submit(false, |batch| dimensions.complete_save(batch), &threads, now);
+        saves.submit(false, |batch| dimensions.complete_save(batch), &threads.storage, now);
         if config.tick_mode.is_lockstep() {
-            dimensions.note_stored(&saves.wait_for_commit(&mut inbound, &mut publisher, now));
+            wait_for_commit(&mut saves, &mut inbound, &mut dimensions, &mut publisher, now);
         }
     }
     saves.forget_confirmed();
     saves.answer(&mut threads, &mut publisher);
+}
+
+/// Tells the main world and the dimensions of the ends of commits.
+fn finish_commits(
+    saves: &mut Saves,
+    inbound: &mut Inbound,
+    dimensions: &mut DimensionBook,
+    publisher: &mut Publisher,
+    now: Duration,
+) {
+    let Committed { stored, failed } = saves.finish_commits(mem::take(&mut inbound.commits), now);
+    failed.into_iter().for_each(|(error, requests)| saves.fail(requests, error, publisher));
+    dimensions.note_stored(&stored);
+}
+
+/// Waits for the commit in flight.
+pub fn wait_for_commit(
+    saves: &mut Saves,
+    inbound: &mut Inbound,
+    dimensions: &mut DimensionBook,
+    publisher: &mut Publisher,
+    now: Duration,
+) {
+    // The confirmation may have arrived with other events and not be handled yet.
+    finish_commits(saves, inbound, dimensions, publisher, now);
+    while saves.is_committing() && inbound.wait_until(None) {
+        finish_commits(saves, inbound, dimensions, publisher, now);
+    }
 }
 
 impl DimensionBook {

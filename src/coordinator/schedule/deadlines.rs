@@ -4,7 +4,7 @@ use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::messages::clocks::ControlRegion;
 use crate::coordinator::regions::{Parked, RegionSlot};
 use crate::coordinator::saves::Saves;
-use crate::coordinator::schedule::coupling::Couplings;
+use crate::coordinator::schedule::control::Couplings;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::regions::RegionJob;
 use crate::region::{RegionId, RegionPart};

@@ -4,9 +4,9 @@
 mod tests;
 
 use crate::coordinator::demand::Demand;
+use crate::coordinator::demand::generation::Turns;
 use crate::coordinator::demand::outlook::{Lead, Near};
 use crate::coordinator::demand::tickets::{Ticket, ViewerState};
-use crate::coordinator::demand::turns::Turns;
 use crate::coordinator::demand::viewer_caps::ViewerCaps;
 use crate::coordinator::dimension::{DimensionBook, Land, OpenDimension};
 use crate::coordinator::publish::Publisher;

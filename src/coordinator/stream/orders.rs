@@ -3,11 +3,11 @@
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::demand::pacing::InFlightLimit;
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
+use crate::coordinator::messages::generation::{DimensionGeneration, Pacing, RetryColumns};
 use crate::coordinator::publish::Publisher;
-use crate::coordinator::threads::columns::{ColumnOrder, ColumnThreads, Source};
-use crate::coordinator::threads::order_queue::Urgency;
+use crate::coordinator::threads::columns::{ColumnOrder, ColumnThreads, Source, Urgency};
 use crate::simulation::Viewer;
-use crate::space::{BatchPos, ColumnPos, HeightSet};
+use crate::space::{BatchPos, ColumnPos, DimensionId, HeightSet};
 use bevy::prelude::*;
 use std::collections::BTreeMap;
 
@@ -275,5 +275,44 @@ impl OpenDimension {
             false => Source::Extend(heights),
         };
         parts.into_iter().map(|(heights, columns)| (columns, source(heights))).collect()
+    }
+}
+
+/// Sets how the ground of a dimension is generated.
+pub(crate) fn set_generation(
+    In((dimension, settings)): In<(DimensionId, DimensionGeneration)>,
+    mut dimensions: ResMut<DimensionBook>,
+) {
+    let Some(dimension) = dimensions.open.get_mut(&dimension) else { return };
+    dimension.orders.generation.settings = settings;
+    if !settings.paused {
+        dimension.orders.revised.extend(dimension.columns.resume());
+    }
+    // A pause takes back the orders that have not begun.
+    dimension.demand.has_moved_viewers |= settings.paused;
+}
+
+pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut orders: ResMut<Orders>) {
+    orders.limit.settings = pacing;
+}
+
+/// Retries failed columns.
+pub(crate) fn retry_columns(In(retry): In<RetryColumns>, mut dimensions: ResMut<DimensionBook>) {
+    let Some(dimension) = dimensions.open.get_mut(&retry.dimension) else { return };
+    let columns: Vec<_> = match retry.column {
+        Some(column) => vec![column],
+        None => {
+            let failed = dimension.columns.failed().map(|(column, _)| column);
+            failed.chain(dimension.orders.generation.failures.forget_all()).collect()
+        }
+    };
+    for column in columns {
+        let failed = matches!(dimension.columns.get(column), Some(ColumnState::Failed(_)));
+        if failed {
+            dimension.columns.forget(column);
+        }
+        if dimension.orders.generation.failures.forget(column) || failed || retry.column.is_none() {
+            dimension.reopen(column);
+        }
     }
 }

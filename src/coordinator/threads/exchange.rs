@@ -3,9 +3,9 @@
 //! A request of the main world names the system of the coordinator that answers it. Results from other threads come back in
 //! the same way: as a function that runs in the coordinator's world.
 
-use crate::coordinator::figures::rate::FrameTimes;
+use crate::coordinator::figures::totals::FrameTimes;
 use crate::coordinator::messages::published::Published;
-use crate::coordinator::threads::ready::ColumnsReady;
+use crate::coordinator::threads::columns::ColumnsReady;
 use crate::coordinator::threads::regions::{FinishedTasks, TaskDone};
 use crate::storage::Commit;
 use bevy::platform::cell::SyncCell;

@@ -3,9 +3,8 @@
 use super::super::looks::{LookTable, LooksInUse};
 use super::super::queue::ColumnKey;
 use super::super::systems::{ChunkMesher, Eyes, show_finished};
-use super::geometry::Geometry;
-use super::ground::{FarGround, TILE};
-use super::tiles::FarTiles;
+use super::mesher::Geometry;
+use super::tiles::{FarGround, FarTiles, TILE};
 use super::{FarMaterial, FarMesh, FarMeshProgress, HiddenFarView, mesher};
 use crate::render::chunk_meshes::{ChunkMeshProgress, RenderOrigin};
 use crate::space::ColumnPos;

@@ -1,7 +1,6 @@
 //! Relationships between entities that move together.
 
-use crate::simulation::components::mapping::{BoxedComponent, Mapping};
-use crate::simulation::components::ticks::{Ages, ChangeClock};
+use crate::simulation::components::mapping::{Ages, BoxedComponent, ChangeClock, Mapping};
 use bevy::ecs::relationship::{Relationship, RelationshipTarget};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;

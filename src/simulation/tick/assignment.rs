@@ -133,11 +133,12 @@ impl RegionWorld {
         task: &Task,
     ) -> bool {
         let (world, contents) = (self.app.world_mut(), &mut self.contents);
-        (contents.number, contents.clock, contents.period) = (number, clock, period);
-        contents.seen = contents.began;
+        contents.number = number;
+        contents.letters.set_clock(clock, period);
+        contents.ticks.seen = contents.ticks.began;
         let began = world.increment_change_tick();
         let Begin { mut columns, mut info, mut index, mut random, mut post, mut time } =
-            get(&mut contents.begin, world);
+            get(&mut contents.params.begin, world);
         let columns = columns.bypass_change_detection();
         columns.ticks.set_clock(clock, period);
         columns.time_of_day = time_of_day;
@@ -154,16 +155,12 @@ impl RegionWorld {
         }
         post.bypass_change_detection().set_sender(info.dimension, region, columns.columns().first().copied());
         if let Task::Tick { clock, delta, .. } = *task {
-            contents.began = Some(began);
+            contents.ticks.began = Some(began);
             advance_time(&mut time, clock, delta);
         }
-        // A crowded region runs its systems in parallel, until it has fallen to half of the threshold again.
-        let from = if contents.is_parallel { contents.parallel_from / 2 } else { contents.parallel_from };
-        let is_parallel = index.len() >= from;
+        let entities = index.len();
         let has_due = columns.awaits_ticks() || columns.has_random_chunks() || !columns.new.is_empty();
-        if mem::replace(&mut contents.is_parallel, is_parallel) != is_parallel {
-            contents.schedules.set_executors(world, is_parallel);
-        }
+        contents.schedules.choose_executors(world, entities);
         has_due
     }
 
@@ -174,7 +171,7 @@ impl RegionWorld {
             progress.pass(TaskStep::Receiving);
             debug_span!("receive").in_scope(|| receive(world, contents, task));
         }
-        if !contents.waiting.is_empty() {
+        if !contents.letters.is_empty() {
             progress.pass(TaskStep::Receiving);
             deliver(world, contents, task);
         }
@@ -189,7 +186,7 @@ impl RegionWorld {
         if let Task::Split { parts } = task {
             progress.pass(TaskStep::Splitting);
             // The outbox is complete. Hooks of the game no longer affect it.
-            contents.is_handed_out = true;
+            contents.unfinished.is_handed_out = true;
             split(world, contents, parts);
         }
         contents.hand_out(world)
@@ -199,15 +196,15 @@ impl RegionWorld {
 impl RegionContents {
     /// Completes the outbox after a task that has not panicked. Returns `None` if there is nothing to report.
     fn hand_out(&mut self, world: &mut World) -> Option<Box<Outbox>> {
-        let Ends { columns, mut index, .. } = get(&mut self.ends, world);
+        let Ends { columns, mut index, .. } = get(&mut self.params.ends, world);
         let (appeared, gone) = index.bypass_change_detection().take_touched();
-        let viewers = self.viewer_places.len();
+        let viewers = self.viewers.places.len();
         let numbers = RegionNumbers { columns: columns.columns().len(), entities: index.len(), viewers };
         (self.outbox.appeared, self.outbox.gone) = (appeared, gone);
-        self.edits.clear();
-        self.handed_over.clear();
-        self.received.clear();
-        self.is_handed_out = false;
+        self.unfinished.edits.clear();
+        self.unfinished.handed_over.clear();
+        self.unfinished.received.clear();
+        self.unfinished.is_handed_out = false;
         let has_news = mem::replace(&mut self.outbox.numbers, numbers) != numbers;
         let is_unknown = mem::take(&mut self.is_unknown);
         (has_news || is_unknown || !self.outbox.is_empty())

@@ -46,7 +46,7 @@ pub fn receive(world: &mut World, contents: &mut RegionContents, task: &Task) {
         draw_random_ticks(world, contents, clock);
     }
     let letters = mem::take(&mut contents.inbox.letters);
-    contents.receive_letters(letters);
+    contents.letters.receive(letters);
     // Evictions wait until the end of the tick, when the remaining entities are known.
 }
 
@@ -58,7 +58,7 @@ pub fn deliver(world: &mut World, contents: &mut RegionContents, task: &Task) {
         Task::Close => {
             // No tick follows that would read them. They come back, and are found in the store again.
             let reason = Undeliverable::DimensionNotOpen(world.resource::<RegionInfo>().dimension);
-            let of_servers = contents.take_waiting(|letter| letter.crossing.is_some());
+            let of_servers = contents.letters.take(|letter| letter.crossing.is_some());
             contents.outbox.undelivered.extend(of_servers.into_iter().map(|letter| (letter, reason)));
             hand_over(world, contents, Duration::ZERO);
         }
@@ -122,12 +122,12 @@ fn receive_columns(world: &mut World, contents: &mut RegionContents) {
 }
 
 fn make_edits(world: &mut World, contents: &mut RegionContents) {
-    contents.edits = mem::take(&mut contents.inbox.edits);
-    if contents.edits.is_empty() {
+    contents.unfinished.edits = mem::take(&mut contents.inbox.edits);
+    if contents.unfinished.edits.is_empty() {
         return;
     }
     let mut owned = world.resource_mut::<RegionColumns>();
-    for edit in &contents.edits {
+    for edit in &contents.unfinished.edits {
         match owned.set_block(edit.request.position, edit.request.block) {
             Ok(_) if edit.number.is_some() => contents.outbox.made.push(*edit),
             Ok(_) => {}
@@ -137,7 +137,7 @@ fn make_edits(world: &mut World, contents: &mut RegionContents) {
 }
 
 fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) {
-    while let Some(mut letter) = contents.next_due(clock) {
+    while let Some(mut letter) = contents.letters.next_due(clock) {
         let target = letter.entity();
         let entity = target.and_then(|id| world.resource::<EntityIndex>().entity(id));
         if let (Some(id), None) = (target, entity) {
@@ -146,14 +146,14 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
         }
         contents.schedules.note_messages();
         // Noted first, because the delivery may panic.
-        contents.handed_over.extend(letter.trace());
-        contents.received.extend(letter.crossing);
+        contents.unfinished.handed_over.extend(letter.trace());
+        contents.unfinished.received.extend(letter.crossing);
         match letter.content {
             Content::Work(work) => contents.column_work.push(*SyncCell::to_inner(work)),
             Content::Arrival(record) => log_in(world, &contents.components, *record),
             _ => {
                 let written = letter.hand_over(world, entity);
-                if let (Some(written), Some(trace)) = (written, contents.handed_over.last_mut()) {
+                if let (Some(written), Some(trace)) = (written, contents.unfinished.handed_over.last_mut()) {
                     trace.note_written(written);
                 }
             }

@@ -49,12 +49,12 @@ impl RegionWorld {
         if let Some(columns) = app.world().get_resource::<RegionColumns>() {
             salvage.columns.extend(columns.columns());
         }
-        salvage.columns.extend(mem::take(&mut contents.absorbing));
-        salvage.viewers = mem::take(&mut contents.viewers).into_iter().collect();
+        salvage.columns.extend(mem::take(&mut contents.unfinished.absorbing));
+        salvage.viewers = mem::take(&mut contents.viewers.expected).into_iter().collect();
         salvage.viewers.sort_unstable();
-        let mut letters = contents.take_waiting(|_| true);
+        let mut letters = contents.letters.take(|_| true);
         let (inbox, outbox) = (mem::take(&mut contents.inbox), mem::take(&mut contents.outbox));
-        if contents.is_handed_out {
+        if contents.unfinished.is_handed_out {
             // The outbox contains the results of the whole task.
             salvage.inbox.letters = letters;
             salvage.outbox = Some(outbox);
@@ -67,11 +67,11 @@ impl RegionWorld {
         salvage.viewers.sort_unstable();
         salvage.undelivered = outbox.undelivered;
         let halted = Undeliverable::Halted(region);
-        let handed_over = mem::take(&mut contents.handed_over).into_iter();
+        let handed_over = mem::take(&mut contents.unfinished.handed_over).into_iter();
         salvage.undelivered.extend(handed_over.map(|letter| (letter.recover(app.world()), halted)));
         let Inbox { travellers, resources, edits: later_edits, letters: later_letters, .. } = inbox;
         letters.extend(later_letters);
-        let mut edits = mem::take(&mut contents.edits);
+        let mut edits = mem::take(&mut contents.unfinished.edits);
         edits.extend(later_edits);
         salvage.inbox = Inbox { travellers, resources, edits, letters, ..Inbox::default() };
         salvage

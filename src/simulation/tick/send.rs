@@ -12,7 +12,7 @@ use crate::simulation::tick::assignment::Task;
 use crate::simulation::travel::departure::depart_all;
 use crate::simulation::travel::leaving::{evict_entities, tend_players};
 use crate::simulation::work::unsaved::{collect_chunks, collect_unsaved};
-use crate::simulation::world::{Ends, Look, RegionContents, ViewerPlace, get};
+use crate::simulation::world::{Ends, KnownViewers, Look, Params, RegionContents, ViewerPlace, get};
 use crate::space::{ChunkPos, ColumnPos, HeightSet};
 use crate::storage::LoadedColumn;
 use bevy::ecs::change_detection::Tick;
@@ -46,7 +46,7 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let leaving = leaving_columns(world, contents, task);
     let cut = mem::take(&mut contents.inbox.cut);
     // All unsaved data goes along with anything that leaves, so a crash never loses only one side.
-    let received = mem::take(&mut contents.received);
+    let received = mem::take(&mut contents.unfinished.received);
     let is_wanted = !received.is_empty()
         || is_asked
         || found.must_save
@@ -83,7 +83,7 @@ struct Found {
 
 /// Looks at everything that may have changed, with one access to each resource.
 fn look(world: &mut World, contents: &mut RegionContents) -> Found {
-    let RegionContents { look, next_viewer_places, .. } = contents;
+    let RegionContents { params: Params { look, .. }, viewers: KnownViewers { next_places, .. }, .. } = contents;
     let Look { mut columns, mut index, mut post, viewers, positions, players } = get(look, world);
     let (owned, post) = (columns.bypass_change_detection(), post.bypass_change_detection());
     let mut found = Found::default();
@@ -91,10 +91,10 @@ fn look(world: &mut World, contents: &mut RegionContents) -> Found {
     found.faults.extend(unknown.map(BevyError::from));
     found.faults.extend(owned.take_violations().into_iter().map(BevyError::from));
     found.has_players_to_tend = !players.is_empty();
-    next_viewer_places.clear();
+    next_places.clear();
     for (entity, id, viewer, position) in &viewers {
         match position {
-            Some(position) => next_viewer_places.push((id.0, *position, viewer.radii())),
+            Some(position) => next_places.push((id.0, *position, viewer.radii())),
             None => found.carried_viewers.push((entity, id.0, viewer.radii())),
         }
     }
@@ -111,7 +111,7 @@ fn look(world: &mut World, contents: &mut RegionContents) -> Found {
 
 /// Counts the tick, and puts the letters and the changes of the ground into the outbox.
 fn fill(world: &mut World, contents: &mut RegionContents, task: &Task) {
-    let RegionContents { ends, outbox, period, .. } = contents;
+    let RegionContents { params: Params { ends, .. }, outbox, .. } = contents;
     let Ends { mut columns, mut post, mut info, .. } = get(ends, world);
     if let Task::Tick { .. } = task {
         info.bypass_change_detection().ticks += 1;
@@ -120,7 +120,7 @@ fn fill(world: &mut World, contents: &mut RegionContents, task: &Task) {
     let owned = columns.bypass_change_detection();
     outbox.fetched = mem::take(&mut owned.fetched);
     outbox.light = match task {
-        Task::Tick { .. } => owned.advance_light(Some(*period)),
+        Task::Tick { .. } => owned.advance_light(Some(owned.ticks.clock().1)),
         // No tick waits.
         Task::Save => owned.advance_light(None),
         Task::Split { .. } | Task::Close | Task::Leave => Vec::new(),
@@ -149,8 +149,8 @@ fn report_viewers(
     carried: Vec<(Entity, Uuid, ViewerRadii)>,
     always: bool,
 ) {
-    let RegionContents { components, outbox, viewers: known, viewer_places: before, next_viewer_places: now, .. } =
-        contents;
+    let RegionContents { components, outbox, viewers, .. } = contents;
+    let KnownViewers { expected: known, places: before, next_places: now } = viewers;
     let placed = |(entity, id, radii)| Some((id, place(world, components, entity)?, radii));
     now.extend(carried.into_iter().filter_map(placed));
     now.sort_unstable_by_key(|(id, ..)| *id);
@@ -170,7 +170,8 @@ fn report_viewers(
 
 /// Reports changes of the mirrored entities since the last call.
 fn mirror(world: &mut World, contents: &mut RegionContents) {
-    let RegionContents { components, mirrored_query, outbox, mirrored, arrived, last_send, .. } = contents;
+    let RegionContents { components, params, outbox, mirrored, unfinished, ticks, .. } = contents;
+    let arrived = &mut unfinished.arrived;
     if !components.mirrors_anything() {
         arrived.clear();
         return;
@@ -178,14 +179,14 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
     let clock = world.resource::<Time>().elapsed();
     let now = world.change_tick();
     let mut shown = FxHashSet::default();
-    for (entity, id, position) in mirrored_query.iter(world) {
+    for (entity, id, position) in params.mirrored.iter(world) {
         if !components.is_mirrored(entity) {
             continue;
         }
         shown.insert(id.0);
         let new = !mirrored.contains(&id.0);
         // Every component of an entity that the main world has not seen yet counts as changed.
-        let last = if new { Tick::new(now.get().wrapping_sub(Tick::MAX.get())) } else { *last_send };
+        let last = if new { Tick::new(now.get().wrapping_sub(Tick::MAX.get())) } else { ticks.sent };
         let components = components.read_mirrored(entity, last, now);
         let moved = position.last_changed().is_newer_than(last, now);
         if new || moved || !components.is_empty() {
@@ -199,7 +200,7 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
     mirrored.extend(arrived.drain(..));
     outbox.mirrors.extend(mirrored.difference(&shown).map(|id| MirrorUpdate::gone(*id)));
     outbox.mirrors.sort_unstable_by_key(|update| update.id);
-    (*mirrored, *last_send) = (shown, world.increment_change_tick());
+    (*mirrored, ticks.sent) = (shown, world.increment_change_tick());
 }
 
 /// The entities that are no longer on the region's ground.
@@ -215,8 +216,8 @@ fn leaving_columns(world: &World, contents: &mut RegionContents, task: &Task) ->
         return FxHashSet::default();
     }
     let is_closing = matches!(task, Task::Close | Task::Leave);
-    let RegionContents { outbox, viewer_places, .. } = contents;
-    let is_watched = |column: &ColumnPos| viewer_places.iter().any(|(_, position, _)| position.column() == *column);
+    let RegionContents { outbox, viewers, .. } = contents;
+    let is_watched = |column: &ColumnPos| viewers.places.iter().any(|(_, position, _)| position.column() == *column);
     let (kept, evict): (Vec<_>, Vec<_>) = evict.into_iter().partition(|column| !is_closing && is_watched(column));
     outbox.kept = kept;
     let owned = world.resource::<RegionColumns>();

@@ -3,9 +3,8 @@
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::components::RegionComponents;
 use crate::simulation::components::followers::followers;
-use crate::simulation::components::mapping::{Arrived, Mapping};
+use crate::simulation::components::mapping::{Arrived, ChangeClock, Mapping};
 use crate::simulation::components::relationships::insert_relationships;
-use crate::simulation::components::ticks::ChangeClock;
 use crate::simulation::entities::{EntityIndex, EntityMoved, Moving, remove_family};
 use crate::simulation::inbox_outbox::{Passenger, Traveller};
 use crate::simulation::world::RegionContents;
@@ -24,11 +23,11 @@ pub fn arrive_all(world: &mut World, contents: &mut RegionContents, mut travelle
     }
     // Letters come first: a hook of the game may panic, and letters must not be lost then.
     let letters = travellers.iter_mut().flat_map(|traveller| mem::take(&mut traveller.letters));
-    contents.receive_letters(letters);
+    contents.letters.receive(letters);
     // Positions keep their change ticks, so a search by change tick would miss them.
     world.resource_mut::<RegionColumns>().look_everywhere = true;
-    contents.viewers.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
-    contents.arrived.extend(travellers.iter().flat_map(|traveller| &traveller.ids));
+    contents.viewers.expected.extend(travellers.iter().flat_map(|traveller| &traveller.viewers).map(|(id, _)| *id));
+    contents.unfinished.arrived.extend(travellers.iter().flat_map(|traveller| &traveller.ids));
     let mut moved = Vec::with_capacity(travellers.len());
     let mut passengers = Vec::new();
     world.insert_resource(Moving);
@@ -65,7 +64,7 @@ fn remove_older(world: &mut World, components: &RegionComponents, id: Uuid) {
 
 /// Inserts the components of the spawned entities. Each passenger comes with the origin of its traveller.
 fn furnish(world: &mut World, contents: &RegionContents, passengers: Vec<(u64, Entity, Passenger)>, arrived: &Arrived) {
-    let (components, began) = (&contents.components, contents.seen);
+    let (components, began) = (&contents.components, contents.ticks.seen);
     let mut scratch = BundleScratch::default();
     let mut related = Vec::with_capacity(passengers.len());
     for (origin, entity, passenger) in passengers {

@@ -2,9 +2,9 @@
 
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::components::followers::followers;
+use crate::simulation::components::mapping::ChangeClock;
 use crate::simulation::components::relationships::take_relationships;
 use crate::simulation::components::stored_entities::record;
-use crate::simulation::components::ticks::ChangeClock;
 use crate::simulation::components::{Stored, TakenComponent, release_linked};
 use crate::simulation::entities::{MoveCause, Moving, StableId, forget};
 use crate::simulation::inbox_outbox::{Passenger, Traveller};
@@ -26,7 +26,7 @@ pub fn depart_all(
     if roots.is_empty() {
         return Vec::new();
     }
-    let clock = ChangeClock { began: contents.began, now: world.change_tick() };
+    let clock = ChangeClock { began: contents.ticks.began, now: world.change_tick() };
     let goes_far = world.resource::<RegionColumns>().is_of_shared_world();
     // Components are removed once all leaving entities are known.
     let passenger = |entity| Passenger { entity, components: Vec::new(), relationships: Vec::new() };
@@ -72,7 +72,7 @@ pub fn depart_all(
     world.remove_resource::<Moving>();
     // Only now: if a hook panics, salvaging still needs these viewers.
     for (viewer, _) in travellers.iter().flat_map(|traveller| &traveller.viewers) {
-        contents.viewers.remove(viewer);
+        contents.viewers.expected.remove(viewer);
     }
     take_letters_along(contents, &mut travellers);
     travellers
@@ -80,13 +80,13 @@ pub fn depart_all(
 
 /// Moves the letters that wait for an entity along with it.
 fn take_letters_along(contents: &mut RegionContents, travellers: &mut [Traveller]) {
-    if contents.waiting.is_empty() {
+    if contents.letters.is_empty() {
         return;
     }
     let roots: FxHashMap<Uuid, usize> =
         travellers.iter().enumerate().flat_map(|(root, it)| it.ids.iter().map(move |id| (*id, root))).collect();
     let root = |letter: &Letter| letter.entity().and_then(|id| roots.get(&id).copied());
-    for letter in contents.take_waiting(|letter| root(letter).is_some()) {
+    for letter in contents.letters.take(|letter| root(letter).is_some()) {
         if let Some(traveller) = root(&letter).and_then(|root| travellers.get_mut(root)) {
             traveller.letters.push(letter);
         }

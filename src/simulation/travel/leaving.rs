@@ -20,7 +20,7 @@ use uuid::Uuid;
 /// Removes players who logged out. All unsaved data is handed out with them, so that a crash neither duplicates nor loses
 /// their belongings.
 pub fn tend_players(world: &mut World, contents: &mut RegionContents) {
-    let found: Vec<Entity> = get(&mut contents.look, world).players.iter().collect();
+    let found: Vec<Entity> = get(&mut contents.params.look, world).players.iter().collect();
     for player in &found {
         set_free(world, &contents.components, *player);
     }
@@ -100,6 +100,6 @@ fn evict_letters(contents: &mut RegionContents, leaving: &FxHashSet<ColumnPos>, 
         (_, Some(id)) if gone.contains(&id) => Some(Undeliverable::NoSuchEntity(id)),
         _ => None,
     };
-    let letters = contents.take_waiting(|letter| reason(letter).is_some()).into_iter();
+    let letters = contents.letters.take(|letter| reason(letter).is_some()).into_iter();
     contents.outbox.undelivered.extend(letters.filter_map(|letter| reason(&letter).map(|reason| (letter, reason))));
 }

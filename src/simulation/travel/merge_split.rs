@@ -21,18 +21,16 @@ use std::mem;
 pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: RegionWorld) {
     let (source, theirs) = (other.app.world_mut(), &mut other.contents);
     // Before the entities, whose hooks may panic: everything already in `contents` is salvaged then.
-    contents.absorbing = source.resource::<RegionColumns>().columns().to_vec();
+    contents.unfinished.absorbing = source.resource::<RegionColumns>().columns().to_vec();
     // Both have the same clock.
-    for ((due, _), letter) in mem::take(&mut theirs.waiting) {
-        contents.keep_until(due, letter);
-    }
-    contents.viewers.extend(mem::take(&mut theirs.viewers));
+    contents.letters.append(&mut theirs.letters);
+    contents.viewers.expected.extend(mem::take(&mut theirs.viewers.expected));
     let roots = roots(source, &theirs.components, |_| true);
     let travellers = depart_all(source, theirs, roots, MoveCause::Merge);
     // After the entities: observers of a departure may still change the ground that it leaves.
     let columns = mem::take(&mut *source.resource_mut::<RegionColumns>());
     world.resource_mut::<RegionColumns>().append(columns);
-    contents.absorbing.clear();
+    contents.unfinished.absorbing.clear();
     let despawned = mem::take(&mut source.resource_mut::<EntityIndex>().despawned);
     let resources = take_resources(source, &theirs.components.resources, theirs.number, None);
     world.resource_mut::<EntityIndex>().despawned.extend(despawned);
@@ -65,7 +63,7 @@ fn split_off(world: &mut World, contents: &mut RegionContents, part: &RegionPart
     collect_chunks(&mut owned, dimension, |column| part.contains(column), &mut save);
     let (columns, light) = owned.split_off(|column| part.contains(column));
     let leaves = |letter: &Letter| letter.column().is_some_and(|(_, column)| part.contains(column));
-    let letters = contents.take_waiting(leaves);
+    let letters = contents.letters.take(leaves);
     let outbox = &mut contents.outbox;
     outbox.changed.extend(save.chunks.iter().map(|((_, chunk), blocks)| (*chunk, blocks.clone())));
     outbox.save.merge(save);

@@ -24,7 +24,7 @@ use uuid::Uuid;
 
 /// Hands out everything that differs from the store.
 pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
-    let RegionContents { components, outbox, last_collect, .. } = contents;
+    let RegionContents { components, outbox, ticks, .. } = contents;
     let Outbox { save, told, .. } = &mut **outbox;
     let dimension = world.resource::<RegionInfo>().dimension;
     let owned = world.resource_mut::<RegionColumns>().into_inner();
@@ -43,7 +43,7 @@ pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
         }
         save.entities.insert(id, None);
     }
-    for (id, entity) in suspects(world, components, *last_collect) {
+    for (id, entity) in suspects(world, components, ticks.collected) {
         let record = record(world, components, entity);
         let content = record.as_ref().map(content);
         let before = world.get::<Stored>(entity).map(|stored| stored.content);
@@ -54,7 +54,7 @@ pub fn collect_unsaved(world: &mut World, contents: &mut RegionContents) {
             save.entities.insert(id, record);
         }
     }
-    *last_collect = Some(world.increment_change_tick());
+    ticks.collected = Some(world.increment_change_tick());
 }
 
 /// Fills the batch with the unsaved chunks of the columns that are wanted. Changed chunks of columns that are gone are skipped:

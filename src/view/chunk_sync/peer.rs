@@ -5,7 +5,7 @@ use crate::chunk::Chunk;
 use crate::chunk_sync::{
     FoundChunk, KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress,
 };
-use crate::coordinator::answers::chunk_states::ask_chunks;
+use crate::coordinator::answers::ask_chunks;
 use crate::coordinator::messages::{AskChunks, AskError, ChunkState, ChunksAnswer};
 use crate::coordinator::{MAX_WHOLE_HEIGHT, MainLink};
 use crate::simulation::{BlockTypes, Viewer};

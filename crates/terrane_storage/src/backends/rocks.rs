@@ -1,8 +1,6 @@
 //! A store on disk, with RocksDB.
 
 mod backups;
-mod compaction;
-mod entries;
 mod files;
 mod log_file;
 mod options;
@@ -17,7 +15,12 @@ use crate::{
 };
 use options::{BLOCK_CACHE_BYTES, database_options, is_packed};
 use reopening::{Database, Keeper};
-use rocksdb::{Cache, ColumnFamily, DB, ErrorKind, ReadOptions, WriteOptions, properties, statistics::Ticker};
+use rocksdb::statistics::Ticker;
+use rocksdb::{
+    BottommostLevelCompaction, Cache, ColumnFamily, CompactOptions, DB, ErrorKind, ReadOptions, WaitForCompactOptions,
+    WriteOptions, properties,
+};
+use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::num::NonZeroU32;
 use std::ops::{Range, RangeInclusive};
@@ -274,7 +277,7 @@ impl KeyValueStore for RocksStore {
         if self.is_writable {
             return Ok(None);
         }
-        self.with("measure", family, |database, handle| entries::expected(database, handle, family).map(Some))
+        self.with("measure", family, |database, handle| expected(database, handle, family).map(Some))
     }
 
     fn write(&self, batch: WriteBatch, durability: Durability) -> Result<(), StoreError> {
@@ -337,4 +340,63 @@ impl KeyValueStore for RocksStore {
     fn back_up(&self, folder: &Path, keep: Option<NonZeroU32>) -> Result<Backup, StoreError> {
         self.add_backup(folder, keep)
     }
+}
+
+/// The option for the part of the blob files, oldest first, from which garbage is collected.
+const BLOB_AGE_CUTOFF: &str = "blob_garbage_collection_age_cutoff";
+/// The value with which the families are opened.
+const USUAL_AGE_CUTOFF: &str = "0.5";
+
+impl RocksStore {
+    /// Rewrites all files of a family. Deleting alone does not shrink a database: deleted data stays in its files until
+    /// they are compacted, which takes long for old files.
+    pub(super) fn compact_family(&self, family: Family) -> Result<(), StoreError> {
+        self.expect_sound()?;
+        self.with("compact", family, |database, handle| {
+            database.flush_cf(handle)?;
+            // Collects garbage from all blob files this time, not only from the older half.
+            database.set_options_cf(handle, &[(BLOB_AGE_CUTOFF, "1.0")])?;
+            let mut options = CompactOptions::default();
+            // Otherwise files in the last level are not rewritten.
+            options.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+            options.set_exclusive_manual_compaction(false);
+            database.compact_range_cf_opt(handle, None::<&[u8]>, None::<&[u8]>, &options);
+            database.set_options_cf(handle, &[(BLOB_AGE_CUTOFF, USUAL_AGE_CUTOFF)])?;
+            // Errors are only reported here.
+            database.wait_for_compact(&WaitForCompactOptions::default())
+        })
+    }
+}
+
+/// The minimum and maximum number of entries. Both are the same for a family that is in one table or compacted, and has
+/// no deletions.
+///
+/// A key occurs only once in a table, and only once in all tables of a level, except for the first level. It may occur
+/// in several of these. So the number of keys is at least the largest number in one of them, minus all deletions.
+pub(super) fn expected(
+    database: &DB,
+    handle: &ColumnFamily,
+    family: Family,
+) -> Result<RangeInclusive<u64>, rocksdb::Error> {
+    let property = |name: &CStr| Ok(database.property_int_value_cf(handle, name)?.unwrap_or(0));
+    // Data in the log is also in memory.
+    let in_memory: [&CStr; 2] = [properties::NUM_ENTRIES_ACTIVE_MEM_TABLE, properties::NUM_ENTRIES_IMM_MEM_TABLES];
+    let deleted_in_memory: [&CStr; 2] =
+        [properties::NUM_DELETES_ACTIVE_MEM_TABLE, properties::NUM_DELETES_IMM_MEM_TABLES];
+    let mut most = in_memory.into_iter().map(property).sum::<Result<u64, rocksdb::Error>>()?;
+    let mut deletions = deleted_in_memory.into_iter().map(property).sum::<Result<u64, rocksdb::Error>>()?;
+    let mut levels = BTreeMap::new();
+    for (place, file) in database.live_files()?.into_iter().enumerate() {
+        if file.column_family_name != family.name() {
+            continue;
+        }
+        let entries = file.num_entries.saturating_sub(file.num_deletions);
+        most += entries;
+        deletions += file.num_deletions;
+        // Tables of the first level overlap.
+        let level = (file.level, if file.level == 0 { place } else { 0 });
+        *levels.entry(level).or_insert(0) += entries;
+    }
+    let least = levels.into_values().max().unwrap_or(0).saturating_sub(deletions);
+    Ok(least..=most)
 }

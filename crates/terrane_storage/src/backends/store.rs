@@ -1,6 +1,6 @@
 //! The interface of a storage backend.
 
-use super::family::Family;
+use crate::backends::Family;
 use crate::{StoreError, keys};
 use std::fmt;
 use std::num::NonZeroU32;

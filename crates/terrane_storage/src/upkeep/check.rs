@@ -5,7 +5,7 @@ use crate::bytes::record;
 use crate::space::{ChunkPos, DimensionId, TilePos};
 use crate::tiers::LOST_CHUNK;
 use crate::tiers::cluster::{self, Part};
-use crate::values::known_blocks::KnownBlocks;
+use crate::values::blocks::KnownBlocks;
 use crate::values::tile_masks::{self, Masks};
 use crate::walk::all_keys;
 use crate::{ChunkGroup, EntityRecord, Family, StoreError, StoredItem, Tier, WorldStore, keys, servers, tiers::heat};

@@ -8,7 +8,6 @@ mod export;
 mod format;
 mod ground;
 mod import;
-mod kept;
 mod name;
 mod reader;
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! A summary of a world's contents, made without reading all of them.
 
-use crate::space::{BlockPos, DimensionId};
-use crate::{Family, FamilySize, RegistryLists, StoreError, StoredDimension, WorldStore, keys};
+use crate::chunk::Chunk;
+use crate::space::{BlockPos, ChunkPos, DimensionId};
+use crate::{Family, FamilySize, RegistryLists, StoreError, StoredDimension, StoredItem, Tier, WorldStore, keys};
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 
@@ -75,5 +76,32 @@ impl WorldStore {
             };
             Ok(Some(StoredPlayer { name: name.into(), id, place }))
         })
+    }
+}
+
+/// A stored chunk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InspectedChunk {
+    /// The chunk's tier.
+    pub tier: Tier,
+    /// The number of times that the chunk changed.
+    pub version: u64,
+    /// The size of the value in bytes, before compression by the store.
+    pub bytes: usize,
+    /// The contents.
+    pub chunk: Chunk,
+}
+
+impl WorldStore {
+    /// The stored chunk at `pos`, from any tier; `None` if it is not stored.
+    ///
+    /// # Errors
+    /// Errors of the store, and damage of the chunk.
+    pub fn inspect_chunk(&self, dimension: DimensionId, pos: ChunkPos) -> Result<Option<InspectedChunk>, StoreError> {
+        let blocks = self.known_blocks()?;
+        let Some((tier, value)) = self.chunk_value(dimension, pos)? else { return Ok(None) };
+        let (version, _) = self.open_envelope(&value, || StoredItem::Chunk(dimension, pos))?;
+        let chunk = self.decode_chunk(&blocks, (dimension, pos), &value)?;
+        Ok(Some(InspectedChunk { tier, version, bytes: value.len(), chunk }))
     }
 }

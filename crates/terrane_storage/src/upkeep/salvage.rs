@@ -5,8 +5,8 @@ use super::copy::expect_empty;
 use super::{Damage, Listed, UpkeepError, VerifyReport};
 use crate::space::{ColumnPos, DimensionId, GeneratorIdentity, TilePos};
 use crate::tiers::{LOST_CHUNK, cluster};
-use crate::values::tile_masks::{self, Masks};
-use crate::values::{record, registry_lists};
+use crate::values::tile_masks::Masks;
+use crate::values::{record, registry_lists, tile_masks};
 use crate::walk::{Unreadable, walk};
 use crate::work::Progress;
 use crate::{

@@ -5,11 +5,11 @@ use crate::backends::test_store::TestStore;
 use crate::block::{BlockId, BlockRecord};
 use crate::chunk::{Chunk, Column, ColumnSummary};
 use crate::space::{BlockPos, ChunkPos, ColumnArea, ColumnPos, DimensionId, GeneratorIdentity, TilePos};
+use crate::values::tile_masks;
 use crate::work::Progress;
 use crate::{
     Access, ChunkGroup, Durability, EntityRecord, Entry, Family, KeyValueStore, MemoryStore, RegistryLists, SaveBatch,
     StorageConfig, StoredBlockTick, Tier, ViewerRecord, WorldOpenError, WorldStore, WriteBatch, keys,
-    values::tile_masks,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{ControlFlow, Range};

@@ -1,9 +1,10 @@
 //! Crossings in the whole world, whichever server they go to.
 
 use crate::bytes::record;
+use crate::servers::Plot;
 use crate::servers::crossings::{Crossing, CrossingId, parse};
-use crate::space::{ColumnPos, DimensionId};
-use crate::{Family, Read, StoreError, WorldStore, keys};
+use crate::space::{ColumnPos, DimensionId, TILE_BATCHES};
+use crate::{EntityRecord, Family, Read, StoreError, TileHistory, WorldStore, keys};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use uuid::Uuid;
@@ -74,5 +75,26 @@ impl WorldStore {
             let id = self.parsed(Family::Meta, key, parse)?;
             Ok(Some((id, self.record(value, id.item())?)))
         })
+    }
+}
+
+/// The stored contents of a plot that its new owner reads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlotContents {
+    /// The stored columns: a mask for each batch of the tile.
+    pub stored: [u16; TILE_BATCHES],
+    /// Their history.
+    pub history: TileHistory,
+    /// The entities in it that are viewers.
+    pub viewers: Vec<EntityRecord>,
+}
+
+impl WorldStore {
+    /// The contents of a plot. They are up to date only for its owner.
+    pub fn plot_contents(&self, (dimension, plot): Plot) -> Result<PlotContents, StoreError> {
+        let stored = self.stored_tile(dimension, plot)?.unwrap_or([0; TILE_BATCHES]);
+        let mut viewers = self.viewers(dimension)?;
+        viewers.retain(|record| record.column().tile() == plot);
+        Ok(PlotContents { stored, history: self.history(dimension, plot)?, viewers })
     }
 }

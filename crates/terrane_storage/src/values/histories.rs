@@ -1,8 +1,7 @@
 //! What the world remembers of how its columns came about: one value per tile, for the columns that differ from the usual.
 
-use super::record;
 use super::tile_history::TileHistory;
-use super::tile_masks;
+use super::{record, tile_masks};
 use crate::commit::Commit;
 use crate::space::{ColumnPos, DimensionId, TilePos};
 use crate::{Durability, Family, SaveBatch, StoreError, StoredItem, WorldStore, WriteBatch, keys};

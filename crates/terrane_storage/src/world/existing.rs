@@ -1,7 +1,7 @@
 //! Opening existing worlds, with a session only if they are to be changed.
 
 use super::WorldStore;
-use crate::values::header::{FORMAT, Header};
+use crate::values::{FORMAT, Header};
 use crate::{Family, KeyValueStore, OpenWait, StorageConfig, StoreError, WorldOpenError, keys, values::record};
 #[cfg(feature = "rocksdb")]
 use crate::{RocksStore, folder::WorldFolder};

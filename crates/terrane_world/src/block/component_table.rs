@@ -1,9 +1,8 @@
 //! The block components of a world, and the migrations of their values.
 
 use super::block_name::check_base;
-use super::{
-    BlockComponent, BlockComponentId, BlockComponentLayout, BlockComponentRecord, BlockNameError, Schema, SchemaError,
-};
+use super::{BlockComponent, BlockComponentId, BlockComponentLayout, BlockNameError, Schema, SchemaError};
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use thiserror::Error;
 
@@ -333,4 +332,25 @@ fn checked_size(name: &str, size: Option<usize>) -> Result<Option<u32>, BlockCom
         Ok(bytes) if bytes > 0 => Ok(Some(bytes)),
         _ => Err(BlockComponentError::Size { name: name.into(), size }),
     }
+}
+
+/// The stored record of a block. The block's number is its place in the list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockRecord {
+    /// The name with its properties.
+    pub name: String,
+    /// The numbers of its components, ascending.
+    pub components: Vec<u64>,
+}
+
+/// The stored record of a block component. With it, values stay readable after the game has removed the component. The
+/// component's number is its place in the list, with the highest bit set if it has a variable size.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockComponentRecord {
+    /// The name.
+    pub name: String,
+    /// The version of its schema.
+    pub version: u32,
+    /// The size of each value in bytes; `None` for a variable size.
+    pub size: Option<u32>,
 }

@@ -5,9 +5,9 @@
 //! stops a body that stands, it tries the same way one step higher. Between a body and what it touches stays a [gap](GAP), so that
 //! no rounding, not even to `f32`, brings the body into a block.
 
-use super::table::{Kind, Liquid};
 use super::{Body, BodyTable, Contact, finite};
 use crate::block::{BlockId, ShapeBox};
+use crate::body::{Kind, Liquid};
 use crate::chunk::Chunk;
 use crate::space::{BlockPos, ChunkPos, Face};
 

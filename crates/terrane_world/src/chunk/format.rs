@@ -13,25 +13,22 @@
 //!
 //! The order of a component array follows from the blocks, by a [`BlockLayout`](crate::block::BlockLayout).
 
-mod bits;
 pub mod cluster;
 mod component_array;
 mod decode;
-mod element_slots;
 mod encode;
 mod encoded_chunk;
-mod error;
 #[cfg(test)]
 mod tests;
 
+pub(super) use component_array::element_slots;
 pub use decode::decode;
-pub(super) use element_slots::element_slots;
 pub(super) use encode::check_components;
 pub use encode::encode;
 pub use encoded_chunk::EncodedChunk;
-pub use error::ChunkFormatError;
 
-use crate::bytes;
+use crate::bytes::{self, ReadError};
+use thiserror::Error;
 
 /// The version that is written.
 pub const FORMAT_VERSION: u64 = 1;
@@ -57,4 +54,39 @@ fn part<'a>(bytes: &'a [u8], offset: usize, length: u128, part: &'static str) ->
 /// The caller has checked that there are 8 bytes.
 fn u64_at(bytes: &[u8], offset: usize) -> u64 {
     bytes::u64_at(bytes, offset).unwrap_or_default()
+}
+
+/// The error for bytes that are not a readable chunk, cluster of chunks or summary.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ChunkFormatError {
+    /// The bytes have a format version that this crate cannot read.
+    #[error("byte 0: expected format version {FORMAT_VERSION}, found {found}")]
+    Version {
+        /// The version found.
+        found: u64,
+    },
+    /// The bytes violate the format.
+    #[error("byte {at}: {what}")]
+    Damage {
+        /// The offset of the fault in bytes.
+        at: usize,
+        /// The expected and the found content.
+        what: String,
+    },
+}
+
+impl ChunkFormatError {
+    #[cold]
+    pub(in crate::chunk) fn damage(at: usize, what: impl Into<String>) -> Self {
+        Self::Damage { at, what: what.into() }
+    }
+}
+
+impl From<ReadError> for ChunkFormatError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Truncated { offset } => Self::damage(offset, "expected more bytes, found the end"),
+            ReadError::TooLong { offset } => Self::damage(offset, "expected a number of 64 bits or less"),
+        }
+    }
 }

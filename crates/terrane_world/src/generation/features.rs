@@ -2,7 +2,6 @@
 
 mod boulder;
 mod canvas;
-mod error;
 mod placement;
 #[cfg(test)]
 pub(super) mod template_tests;
@@ -11,8 +10,7 @@ mod tests;
 mod tree;
 
 pub use boulder::Boulder;
-pub use canvas::{FeatureCanvas, FeatureRandom, FeatureReach};
-pub use error::FeatureError;
+pub use canvas::{FeatureCanvas, FeatureError, FeatureRandom, FeatureReach};
 pub use placement::Placement;
 pub use tree::{Tree, TreeShape};
 

@@ -1,16 +1,14 @@
 //! [`Heightmap`]: terrain from a picture of heights.
 
 mod axis;
-mod error;
 mod samples;
 #[cfg(test)]
 mod tests;
 
-pub use error::HeightmapError;
+pub use samples::HeightmapError;
 
 use super::COLUMN_AREA;
-use super::digest::GeneratorIdentity;
-use super::digest::{Digest, scramble};
+use super::digest::{Digest, GeneratorIdentity, scramble};
 use super::generator::{GenerateError, GenerateRequest, Generator, block_id};
 use super::surface::{SurfaceAnswer, SurfaceRequest};
 use super::terrain::{Cell, Terrain, first_block};

@@ -1,7 +1,7 @@
 //! [`Liquids`]: the rules of all liquids, by block id.
 
-use super::rules::{FALLING, LEVEL, LiquidRules};
 use crate::block::{BlockId, BlockRegistry, tags};
+use crate::liquid::{FALLING, LEVEL, LiquidRules};
 use crate::space::FaceSet;
 use thiserror::Error;
 

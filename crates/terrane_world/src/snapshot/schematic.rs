@@ -50,7 +50,6 @@ pub mod nbt;
 mod offsets;
 mod palette;
 mod read;
-mod source;
 #[cfg(test)]
 pub(super) mod tests;
 mod write;

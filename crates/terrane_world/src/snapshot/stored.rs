@@ -10,17 +10,16 @@
 //! No file is parsed before its checksum is verified.
 
 mod create;
-mod error;
 mod index;
 mod read;
 #[cfg(test)]
 mod tests;
 
-pub use error::StoredSnapshotError;
-
 use super::translation::TranslationReport;
 use super::{Snapshot, SnapshotParts};
 use crate::block::BlockRegistry;
+use crate::snapshot::schematic::SchematicError;
+use crate::snapshot::translation::TranslationError;
 use crate::space::{BlockBox, ColumnPos, DimensionId};
 use crate::work::{FileError, Progress, Tell};
 use index::IndexedColumn;
@@ -30,6 +29,7 @@ use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use thiserror::Error;
 use uuid::Uuid;
 
 const INDEX: &str = "index.txt";
@@ -198,4 +198,65 @@ fn damaged(path: impl Into<PathBuf>, what: impl Into<String>) -> StoredSnapshotE
 
 fn wrong_checksum(stored: u32, found: u32) -> String {
     format!("its checksum is {found:08x}, but {stored:08x} was stored")
+}
+
+/// The error for a snapshot that cannot be stored or read.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum StoredSnapshotError {
+    /// A disk operation failed.
+    #[error(transparent)]
+    Io(#[from] FileError),
+    /// The name of the new snapshot already exists.
+    #[error("{} exists already", path.display())]
+    AlreadyExists {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// The folder does not contain a snapshot.
+    #[error("{} is not a folder with an index.txt", path.display())]
+    NotASnapshot {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A later version of this crate wrote the snapshot.
+    #[error("{} has version {found}, but only version 1 is known", path.display())]
+    Version {
+        /// The index.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+    },
+    /// The index or the file of a column is missing, damaged or invalid.
+    #[error("{}: {what}", path.display())]
+    Damaged {
+        /// The file's path. The name of a column's file begins with the column's position.
+        path: PathBuf,
+        /// The fault.
+        what: String,
+    },
+    /// The snapshot does not have the column.
+    #[error("column {column} is not part of it")]
+    NoSuchColumn {
+        /// The column.
+        column: ColumnPos,
+    },
+    /// The file of a column is not a readable schematic, or the column cannot be written as one.
+    #[error("{}: {source}", path.display())]
+    Schematic {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: SchematicError,
+    },
+    /// The registry and a column do not match.
+    #[error("column {column}: {source}")]
+    Translation {
+        /// The column.
+        column: ColumnPos,
+        /// The reason.
+        source: TranslationError,
+    },
+    /// The caller cancelled the operation.
+    #[error("it was cancelled")]
+    Cancelled,
 }

@@ -36,15 +36,13 @@
 //! ```
 
 mod entities;
-mod error;
 mod inward;
 mod outward;
-mod placeholder;
 #[cfg(test)]
 mod tests;
 
 pub use entities::SCHEMATIC_ENTITY;
-pub use error::TranslationError;
+pub use inward::TranslationError;
 
 use super::schematic::Schematic;
 use super::{BlockTurns, ColumnSnapshot, Relocation, Snapshot, Turn};

@@ -1,7 +1,6 @@
 //! The library's view of a world, entry by entry, in the format of `tools/read_world.py`.
 
 use crate::backends::test_store::TestStore;
-use crate::bytes;
 use crate::bytes::record;
 use crate::chunk::Chunk;
 use crate::chunk::format::cluster::cluster_place;
@@ -11,11 +10,11 @@ use crate::space::{
 use crate::tiers::cluster::{self, Part};
 use crate::tiers::{LOST_CHUNK, heat};
 use crate::upkeep::{ExistingGround, ImportReport};
-use crate::values::known_blocks::KnownBlocks;
+use crate::values::blocks::KnownBlocks;
 use crate::values::tile_masks::{self, Masks};
 use crate::{
     Access, ChildRecord, ChunkGroup, EntityRecord, Family, StorageConfig, StoredPregeneration, Tier, ViewerRecord,
-    WorldStore, envelope, keys, mark_stored,
+    WorldStore, bytes, envelope, keys, mark_stored,
 };
 use std::collections::BTreeMap;
 use std::ops::Range;

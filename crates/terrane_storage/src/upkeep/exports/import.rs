@@ -1,8 +1,7 @@
 //! Import of an export.
 
-use super::format::{Header, moved_column};
+use super::format::{Header, moved_column, object_key, put_object};
 use super::ground::{batches, columns_of};
-use super::kept::{object_key, put_object};
 use super::name::{self, Name};
 use super::reader::Reader;
 use super::types::Types;

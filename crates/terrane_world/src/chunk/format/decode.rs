@@ -1,7 +1,6 @@
 //! Decodes chunks.
 
-use super::component_array::read_array;
-use super::element_slots::element_slots;
+use super::component_array::{element_slots, read_array};
 use super::{ChunkFormatError, EncodedChunk};
 use crate::block::{BlockComponentLayout, BlockId, BlockLayout};
 use crate::chunk::extras::{ComponentArray, Slot, Value};

@@ -1,7 +1,7 @@
 //! Encodes chunks.
 
-use super::bits::put_bits;
-use super::element_slots::element_slots;
+use super::component_array::element_slots;
+use super::encoded_chunk::put_bits;
 use super::{
     CELL_BITS, COMPONENT_OFFSET_AT, ENTITY_OFFSET_AT, FORMAT_VERSION, HEADER_BYTES, PALETTE_ENTRY_BYTES, UUID_BYTES,
 };

@@ -1,16 +1,19 @@
 //! Translates the names of a schematic's palette to numbers of a registry.
 
-use super::placeholder::{self, Placeholder};
-use super::{TranslationError, TranslationOptions, TranslationReport};
-use crate::block::{BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockName, BlockRegistry};
-use crate::chunk::{Chunk, ChunkAssembly};
+use super::{TranslationOptions, TranslationReport};
+use crate::block::{
+    BLOCK_ENTITY, BlockComponentError, BlockComponentId, BlockComponentRecord, BlockId, BlockLayout, BlockName,
+    BlockRegistry, BlockRegistryError, PLACEHOLDER, STATE,
+};
+use crate::chunk::{BlockValueError, Chunk, ChunkAssembly};
 use crate::snapshot::capture::{is_air, shared};
 use crate::snapshot::schematic::{AIR, BlockEntity, Schematic, dry, shortened};
-use crate::snapshot::turned_state;
+use crate::snapshot::{PlaceError, turned_state};
 use crate::space::{CHUNK_SIZE, ChunkPart, ChunkPos};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
+use thiserror::Error;
 
 type Result<T> = std::result::Result<T, TranslationError>;
 
@@ -59,7 +62,7 @@ impl<'a> Inward<'a> {
             registry,
             options,
             placeholder: Placeholder::of(registry),
-            block_entity: placeholder::block_entity(registry),
+            block_entity: block_entity(registry),
             water: registry.id(&options.water),
             states: Vec::new(),
             components: schematic.components.clone(),
@@ -318,4 +321,80 @@ impl<'a> Inward<'a> {
 
 fn missing(state: &[u8]) -> TranslationError {
     TranslationError::NoPlaceholder { state: shortened(&String::from_utf8_lossy(state)) }
+}
+
+/// The error for a snapshot or a schematic that cannot be translated to the other form.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum TranslationError {
+    /// A limit is exceeded.
+    #[error("expected {limit} {what} or less, found {found}")]
+    TooLarge {
+        /// The unit that is counted.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+        /// The number that was found, as far as it is known.
+        found: u64,
+    },
+    /// A block or a block component has a number that the registry or the schematic does not have.
+    #[error("{what} {number} occurs, but is not in the {list}")]
+    Unlisted {
+        /// The kind of number: a block or a component.
+        what: &'static str,
+        /// Its number.
+        number: u64,
+        /// The list that lacks it: the registry, or the schematic's list.
+        list: &'static str,
+    },
+    /// A state is unknown, and the registry has no placeholder block.
+    #[error(
+        "\"{state}\" is not in the registry, and neither is the block that stands for such states: call \
+         register_schematic_blocks"
+    )]
+    NoPlaceholder {
+        /// The state.
+        state: String,
+    },
+    /// A block would be outside of the grid.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A value of a component cannot be converted to the registry's version.
+    #[error(transparent)]
+    Value(#[from] BlockComponentError),
+    /// A block cannot be converted to its current type.
+    #[error(transparent)]
+    Upgrade(#[from] BlockRegistryError),
+    /// A component does not fit its block.
+    #[error(transparent)]
+    Component(#[from] BlockValueError),
+}
+
+/// The placeholder block for unknown states, and its components.
+#[derive(Clone, Copy)]
+pub(super) struct Placeholder {
+    pub block: BlockId,
+    pub state: BlockComponentId,
+    pub block_entity: BlockComponentId,
+}
+
+impl Placeholder {
+    /// `None` if the registry does not have it in the form that this crate registers.
+    pub fn of(registry: &BlockRegistry) -> Option<Self> {
+        let block_entity = block_entity(registry)?;
+        let state = registry.component_of(&variable(STATE))?;
+        let has = |block: &BlockId| {
+            [state, block_entity].into_iter().all(|id| registry.component_layout(*block, id).is_some())
+        };
+        let block = registry.ids_of(PLACEHOLDER).iter().copied().rev().find(has)?;
+        Some(Self { block, state, block_entity })
+    }
+}
+
+/// The component for block entities of other programs.
+pub(super) fn block_entity(registry: &BlockRegistry) -> Option<BlockComponentId> {
+    registry.component_of(&variable(BLOCK_ENTITY))
+}
+
+fn variable(name: &str) -> BlockComponentRecord {
+    BlockComponentRecord { name: name.to_owned(), version: 0, size: None }
 }

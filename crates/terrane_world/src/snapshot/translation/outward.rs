@@ -1,8 +1,7 @@
 //! Translates the numbers of a registry to those of a schematic's palette.
 
-use super::entities;
-use super::placeholder::{self, Placeholder};
-use super::{TranslationError, TranslationOptions};
+use super::inward::Placeholder;
+use super::{TranslationError, TranslationOptions, entities, inward};
 use crate::block::{BlockComponentId, BlockId, BlockRegistry};
 use crate::chunk::{Chunk, ChunkAssembly, cell};
 use crate::entity::EntityRecord;
@@ -40,7 +39,7 @@ impl<'a> Outward<'a> {
             registry,
             options,
             placeholder: Placeholder::of(registry),
-            block_entity: placeholder::block_entity(registry),
+            block_entity: inward::block_entity(registry),
             schematic,
             numbers: [(BlockId::AIR, BlockId::AIR)].into_iter().collect(),
             places: [(AIR.to_owned(), BlockId::AIR)].into_iter().collect(),

@@ -65,7 +65,7 @@ fn of_a_damaged_cluster_and_a_damaged_object_nothing_else_is_lost() {
     let key = cold.unwrap();
     let (_, first) = keys::parse_chunk_key(&key).unwrap();
     store.tamper(Family::ColdChunks, &key, |value| value.fill(1));
-    let kept = kept::object_key(dimension, "game:weather/5");
+    let kept = format::object_key(dimension, "game:weather/5");
     store.tamper(Family::Meta, &kept, |value| value[5] ^= 1);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("world.objects");

@@ -146,7 +146,7 @@ fn layers_and_components_may_come_in_any_order() {
     chunk.set_block_at([9, 9, 9], 1, WATER).unwrap();
     let bytes = encoded(&chunk);
     let layers_at = 40 + 5 * 8 + 4096 * 3 / 8;
-    let entry = |number: usize| bits::bits_at(&bytes[layers_at..], number * 15, 15);
+    let entry = |number: usize| encoded_chunk::bits_at(&bytes[layers_at..], number * 15, 15);
     let mut layers = Vec::new();
     append_bits(&mut layers, [entry(2), entry(0), entry(1)].into_iter().map(|entry| (entry, 15)));
     let mut shuffled = bytes.clone();

@@ -1,10 +1,10 @@
 //! Converts chunks to cells in file order, one layer of chunks at a time.
 
-use super::plan::Plan;
 use crate::block::BlockId;
 use crate::bytes::put_number;
 use crate::chunk::Chunk;
 use crate::snapshot::schematic::filler::{Cells, FileCells};
+use crate::snapshot::schematic::write::Plan;
 use crate::snapshot::schematic::{ChunkGrid, Result, SchematicError};
 use crate::space::{CHUNK_SIZE, CHUNK_VOLUME};
 use crate::work::{Progress, Tell};
