@@ -10,7 +10,7 @@ mod report;
 #[path = "shared/resident.rs"]
 mod resident;
 
-use bevy_terrane::plugin::{MetricsPlugin, MetricsServer, ThreadSettings, WorldDiagnosticsPlugin};
+use bevy_terrane::plugin::{ThreadSettings, WorldDiagnosticsPlugin};
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::testing::{
@@ -25,6 +25,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use terrane_metrics::{MetricsPlugin, MetricsServer};
 
 /// A distance at which regions never merge, in blocks.
 const APART: i64 = 16 * 32;

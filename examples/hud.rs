@@ -3,6 +3,7 @@
 use bevy_egui::{EguiContexts, EguiPrimaryContextPass, egui};
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{SaveFailed, SaveWorld, WorldSaved, WorldStatistics};
+use terrane_overlay::OverlayPlugin;
 
 #[expect(dead_code, reason = "the `main` of the step before")]
 #[path = "mobs.rs"]

@@ -26,7 +26,6 @@
 //! | [`view`] | the main world's side |
 //! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): assembles the modules |
 #![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]
-#![cfg_attr(feature = "overlay", doc = "| [`overlay`] | the egui overlay |")]
 #![cfg_attr(
     feature = "dev",
     doc = "| [`dev`] | helpers for examples and young games: windows, a flying camera, a sky, pictures |"
@@ -38,8 +37,6 @@ mod coordinator;
 pub mod dev;
 #[cfg(any(doc, doctest))]
 pub mod guide;
-#[cfg(feature = "overlay")]
-pub mod overlay;
 pub mod plugin;
 #[cfg(feature = "render")]
 pub mod render;
@@ -101,8 +98,6 @@ pub mod prelude {
     pub use crate::block::{BlockComponent, BlockId, BlockRegistry, BlockShape, BlockStates, BlockType};
     pub use crate::chunk::{Chunk, Column};
     pub use crate::generation::{Features, Flat, Generator, Hills, Layers};
-    #[cfg(feature = "overlay")]
-    pub use crate::overlay::OverlayPlugin;
     pub use crate::plugin::{BodyPlugin, TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
     pub use crate::region::RegionPart;
     #[cfg(feature = "render")]

@@ -4,8 +4,6 @@ mod app_ext;
 mod bodies;
 mod diagnostics;
 mod ground;
-#[cfg(feature = "metrics")]
-mod metrics;
 mod reflection;
 mod setup;
 mod signals;
@@ -19,8 +17,6 @@ pub use app_ext::TerraneAppExt;
 pub use bodies::{BodyPlugin, WalkPlugin};
 pub use diagnostics::WorldDiagnosticsPlugin;
 pub use ground::{FallingBlocksPlugin, GrowthPlugin, LiquidsPlugin};
-#[cfg(feature = "metrics")]
-pub use metrics::{MetricsPlugin, MetricsServer};
 pub use setup::WorldFailure;
 
 use crate::coordinator::jobs::Jobs;

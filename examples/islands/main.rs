@@ -3,6 +3,7 @@
 
 use bevy_terrane::dev::{DevPlugins, SkyPlugin};
 use bevy_terrane::prelude::*;
+use terrane_overlay::OverlayPlugin;
 
 mod game;
 mod view;

@@ -8,13 +8,13 @@ use crate::tell::{Run, say};
 use crate::view::{self, Viewpoints};
 use bevy_egui::PrimaryEguiContext;
 use bevy_terrane::dev::{PicturePlugin, Pictures};
-use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use bevy_terrane::render::ChunkMeshProgress;
 use bevy_terrane::space::ColumnArea;
 use bevy_terrane::view::{SaveWorld, WorldSaved, WorldStatistics};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use terrane_overlay::{Overlay, OverlayList};
 
 /// The default duration of the simulation.
 pub const SECONDS: u64 = 30;

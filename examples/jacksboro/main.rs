@@ -56,6 +56,7 @@ use bevy_terrane::region::RegionizerConfig;
 use palette::Palette;
 use std::error::Error;
 use std::process::ExitCode;
+use terrane_overlay::OverlayPlugin;
 
 /// The folder for the world and the pictures.
 const FOLDER: &str = "target/examples/jacksboro";

@@ -13,7 +13,6 @@ use bevy_egui::PrimaryEguiContext;
 use bevy_renet::RenetServerPlugin;
 use bevy_renet::netcode::NetcodeServerPlugin;
 use bevy_terrane::dev::{PicturePlugin, Pictures};
-use bevy_terrane::overlay::Overlay;
 use bevy_terrane::plugin::{SaveSettings, ThreadSettings};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::StorageConfig;
@@ -21,6 +20,7 @@ use bevy_terrane::view::ServerEnded;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
+use terrane_overlay::{Overlay, OverlayPlugin};
 use terrane_postgres::PostgresStore;
 
 /// The maximum number of connected players.

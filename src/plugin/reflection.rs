@@ -61,10 +61,6 @@ pub(super) fn register(app: &mut App) {
         WorldFailure,
         WorldStatistics,
     );
-    #[cfg(feature = "metrics")]
-    register!(app, super::metrics::MetricsServer);
-    #[cfg(feature = "overlay")]
-    register!(app, crate::overlay::Overlay);
     #[cfg(feature = "render")]
     {
         use crate::render::*;

@@ -3,6 +3,7 @@
 use bevy_terrane::dev::{DevPlugins, SkyPlugin};
 use bevy_terrane::prelude::*;
 use my_game::{RulesPlugin, menu, player};
+use terrane_overlay::OverlayPlugin;
 
 fn main() -> AppExit {
     App::new()

@@ -6,7 +6,7 @@ use bevy::log::tracing::span::{Attributes, Id};
 use bevy::log::tracing::{Dispatch, Subscriber, subscriber};
 use bevy::log::tracing_subscriber::layer::{Context, SubscriberExt};
 use bevy::log::tracing_subscriber::{Layer, registry};
-use bevy_terrane::plugin::{MetricsPlugin, MetricsServer, WorldDiagnosticsPlugin};
+use bevy_terrane::plugin::WorldDiagnosticsPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::WorldStatistics;
 use std::collections::BTreeSet;
@@ -15,6 +15,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use terrane_metrics::{MetricsPlugin, MetricsServer};
 
 fn value(world: &World, path: &DiagnosticPath) -> Option<f64> {
     world.resource::<DiagnosticsStore>().get(path)?.value()

@@ -1,6 +1,6 @@
 //! Clicks in the overlay have their effect in the simulation.
 
-#![cfg(all(feature = "overlay", feature = "render"))]
+#![cfg(feature = "render")]
 
 use crate::support::*;
 use bevy::asset::AssetPlugin;
@@ -13,13 +13,13 @@ use bevy_egui::{
     EguiContext, EguiFullOutput, EguiInput, EguiMultipassSchedule, EguiPlugin, EguiPostUpdateSet,
     EguiPrimaryContextPass, PrimaryEguiContext,
 };
-use bevy_terrane::overlay::{Overlay, OverlayList};
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::{
     CaptureSnapshot, DimensionGeneration, FailedColumn, FarColumns, JobEnded, JobProgress, JobState, Jobs, Pacing,
     Pregeneration, RegionStatistics, SnapshotConfig,
 };
 use std::time::Duration;
+use terrane_overlay::{Overlay, OverlayList, OverlayPlugin};
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const SCREEN: Rect = Rect { min: Pos2::ZERO, max: Pos2::new(1280.0, 720.0) };

@@ -48,16 +48,8 @@ fn collect_rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
 fn every_public_component_and_resource_is_registered() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     // `view` re-exports the messages of the coordinator.
-    let rooms = [
-        "coordinator/messages.rs",
-        "dev.rs",
-        "overlay.rs",
-        "plugin.rs",
-        "render.rs",
-        "simulation.rs",
-        "testing.rs",
-        "view.rs",
-    ];
+    let rooms =
+        ["coordinator/messages.rs", "dev.rs", "plugin.rs", "render.rs", "simulation.rs", "testing.rs", "view.rs"];
     let public: BTreeSet<String> =
         rooms.iter().flat_map(|room| exported(&fs::read_to_string(source.join(room)).unwrap())).collect();
     let mut files = Vec::new();
@@ -67,12 +59,6 @@ fn every_public_component_and_resource_is_registered() {
     if !cfg!(feature = "render") {
         expected.retain(|name| !["ChunkMaterial", "RenderOrigin"].contains(&name.as_str()) && !name.contains("Mesh"));
         expected.remove("HiddenFarView");
-    }
-    if !cfg!(feature = "overlay") {
-        expected.remove("Overlay");
-    }
-    if !cfg!(feature = "metrics") {
-        expected.remove("MetricsServer");
     }
     // A generic type is registered with its parameter, by the game.
     assert!(expected.remove("Heard"));

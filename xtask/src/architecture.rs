@@ -21,14 +21,7 @@ const HOUSES: [House; 6] = [
     House {
         folder: "src",
         within: &[],
-        levels: &[
-            &["dev", "guide", "testing"],
-            &["plugin"],
-            &["overlay", "render"],
-            &["view"],
-            &["coordinator"],
-            &["simulation"],
-        ],
+        levels: &[&["dev", "guide", "testing"], &["plugin"], &["render"], &["view"], &["coordinator"], &["simulation"]],
         is_level_shared: false,
     },
     House {

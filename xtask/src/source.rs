@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use tokens::{Token, tokens};
 
 /// The folders of the libraries' sources, relative to the repository.
-pub const LIBRARIES: [&str; 5] = [
+pub const LIBRARIES: [&str; 7] = [
     "src",
+    "crates/terrane_metrics/src",
     "crates/terrane_objects/src",
+    "crates/terrane_overlay/src",
     "crates/terrane_postgres/src",
     "crates/terrane_storage/src",
     "crates/terrane_world/src",

@@ -21,7 +21,10 @@ pub fn make_game(root: &Path, name: &str) -> Result<PathBuf, String> {
         fill_in(&root.join("template"), &game, name)?;
         let manifest = fs::read_to_string(game.join("Cargo.toml"))?;
         // The game is inside of the workspace's folder, and not a part of it.
-        let patch = format!("bevy_terrane = {{ path = {:?} }}", root.display().to_string());
+        let patch = [("bevy_terrane", ""), ("terrane_overlay", "crates/terrane_overlay")];
+        let patch =
+            patch.map(|(name, folder)| format!("{name} = {{ path = {:?} }}", root.join(folder).display().to_string()));
+        let patch = patch.join("\n");
         fs::write(game.join("Cargo.toml"), format!("{manifest}\n[workspace]\n\n[patch.crates-io]\n{patch}\n"))
     };
     make().map_err(|error| format!("{}: {error}", game.display()))?;

@@ -42,7 +42,7 @@ fn run_steps(cargo: &Cargo, steps: &mut Steps, programs: &mut Programs) -> Resul
     steps.time("Versions of the template", || template::check_lock_file(&root(), tree))?;
     steps.time("Features of one build", || one_build::compare_features(cargo, &game))?;
     steps.run("Lints, all features", &mut lints(cargo))?;
-    for features in ["", "rocksdb", "metrics", "testing", "render", "overlay", "dev"] {
+    for features in ["", "rocksdb", "testing", "render", "dev"] {
         // Clippy includes `cargo check`, and denies warnings only in this project's crates, while RUSTFLAGS would rebuild Bevy.
         let check = ["clippy", "--package", "bevy_terrane", "--lib", "--no-default-features", "--features", features];
         let name = if features.is_empty() { "no features" } else { features };

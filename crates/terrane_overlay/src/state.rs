@@ -1,10 +1,10 @@
 //! The condition of a region, in a word.
 
 use super::format::list;
-use crate::region::{RegionId, RegionState};
-use crate::space::DimensionId;
-use crate::view::RegionStatistics;
 use bevy_egui::egui::{Color32, Ui};
+use bevy_terrane::region::{RegionId, RegionState};
+use bevy_terrane::space::DimensionId;
+use bevy_terrane::view::RegionStatistics;
 
 /// The condition of a region, the most urgent first, which is also the sort order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,14 +3,14 @@
 use super::format::{count, milliseconds, rate};
 use super::state;
 use super::widgets::{buffer_color, region_color, server_color};
-use crate::overlay::view::{RegionKey, View};
-use crate::overlay::widgets::swatch;
-use crate::space::{ColumnPos, DimensionId, SectionPos};
-use crate::storage::servers::PLOT_SIZE;
-use crate::view::{RegionStatistics, WorldStatistics};
+use crate::view::{RegionKey, View};
+use crate::widgets::swatch;
 use bevy_egui::egui::{
     Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
 };
+use bevy_terrane::space::{ColumnPos, DimensionId, SectionPos};
+use bevy_terrane::storage::servers::PLOT_SIZE;
+use bevy_terrane::view::{RegionStatistics, WorldStatistics};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -277,10 +277,10 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::RegionId;
-    use crate::space::TilePos;
-    use crate::view::ServerStatistics;
     use bevy_egui::egui::pos2;
+    use bevy_terrane::region::RegionId;
+    use bevy_terrane::space::TilePos;
+    use bevy_terrane::view::ServerStatistics;
     use proptest::prelude::*;
 
     fn region(id: u64, dimension: u64, sections: &[(i64, i64)]) -> RegionStatistics {

@@ -2,10 +2,10 @@
 
 use super::format::count;
 use super::widgets::server_color;
-use crate::overlay::widgets::swatch;
-use crate::view::{DrainServer, ServerStatistics, WorldStatistics};
+use crate::widgets::swatch;
 use bevy::prelude::*;
 use bevy_egui::egui::{Color32, Grid, RichText, Ui};
+use bevy_terrane::view::{DrainServer, ServerStatistics, WorldStatistics};
 
 /// Shows each server with its address and its ground. A button gives all ground of this server to another one.
 pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics, commands: &mut Commands) {
@@ -42,7 +42,7 @@ fn plots(server: &ServerStatistics) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::{DimensionId, TilePos};
+    use bevy_terrane::space::{DimensionId, TilePos};
 
     #[test]
     fn a_server_is_named_with_its_ground() {

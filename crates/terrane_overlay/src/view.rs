@@ -1,15 +1,15 @@
 //! The data that the overlay shows, and its visibility.
 
-use crate::overlay::jobs::Traffic;
-use crate::overlay::log::RegionLog;
-use crate::region::RegionId;
-use crate::space::DimensionId;
-use crate::view::DimensionClock;
-use crate::view::{
-    Dimension, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns, WorldStatistics,
-};
+use crate::jobs::Traffic;
+use crate::log::RegionLog;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
+use bevy_terrane::region::RegionId;
+use bevy_terrane::space::DimensionId;
+use bevy_terrane::view::DimensionClock;
+use bevy_terrane::view::{
+    Dimension, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns, WorldStatistics,
+};
 
 pub(super) type RegionKey = (DimensionId, RegionId);
 

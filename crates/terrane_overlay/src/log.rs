@@ -3,16 +3,16 @@
 use super::format::{count, list, time};
 use super::state::Condition;
 use super::widgets::region_color;
-use crate::overlay::view::{Overlay, RegionKey, View};
-use crate::overlay::widgets::{clickable_table, swatch};
-use crate::region::RegionId;
-use crate::space::DimensionId;
-use crate::view::{
+use crate::view::{Overlay, RegionKey, View};
+use crate::widgets::{clickable_table, swatch};
+use bevy::prelude::*;
+use bevy_egui::egui::{TextStyle, Ui};
+use bevy_terrane::region::RegionId;
+use bevy_terrane::space::DimensionId;
+use bevy_terrane::view::{
     RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionRestarted, RegionSplit,
     WorldStatistics,
 };
-use bevy::prelude::*;
-use bevy_egui::egui::{TextStyle, Ui};
 use egui_extras::Column;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -161,7 +161,7 @@ pub(super) fn show(ui: &mut Ui, view: &View, filter: Filter, selected: &mut Opti
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::RegionFault;
+    use bevy_terrane::view::RegionFault;
     use std::sync::Arc;
 
     const HERE: DimensionId = DimensionId(0);

@@ -1,7 +1,7 @@
-//! [`MetricsPlugin`]: the figures of the world as OpenMetrics text over HTTP.
+#![doc = include_str!("../README.md")]
 
-use crate::view::{RegionStatistics, TickWindow, TimeWindow, WorldStatistics};
 use bevy::prelude::*;
+use bevy_terrane::view::{RegionStatistics, TickWindow, TimeWindow, WorldStatistics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
@@ -19,13 +19,6 @@ use tiny_http::{Header, Method, Request, Response, Server};
 ///
 /// There is no access control, and requests are answered one after the other: bind it to an address that only the collector reaches.
 /// If the address cannot be bound, that is logged as an error, and the game runs without the endpoint.
-///
-/// ```no_run
-/// use bevy_terrane::plugin::MetricsPlugin;
-/// use bevy_terrane::prelude::*;
-///
-/// App::new().add_plugins((MinimalPlugins, TerranePlugin::in_memory(), MetricsPlugin::default())).run();
-/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsPlugin {
     /// The address to listen at, 127.0.0.1:9184 by default. With port 0 the system chooses one: see [`MetricsServer::address`].
@@ -43,6 +36,7 @@ impl Plugin for MetricsPlugin {
         match MetricsServer::start(self.address) {
             Ok(server) => {
                 app.insert_resource(server)
+                    .register_type::<MetricsServer>()
                     .add_systems(Update, hand_over.run_if(resource_exists_and_changed::<WorldStatistics>));
             }
             Err(error) => error!("no metrics at {}: {error}", self.address),

@@ -1,8 +1,8 @@
 //! Figures of the whole simulation.
 
 use super::format::{bytes, count, duration, rate};
-use crate::view::{Backlog, WorldStatistics};
 use bevy_egui::egui::{Grid, RichText, Ui};
+use bevy_terrane::view::{Backlog, WorldStatistics};
 
 /// Shows figures of the whole simulation, in three columns of names and values.
 pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics) {

@@ -1,8 +1,8 @@
 //! Parts that several lists share.
 
-use crate::region::RegionId;
 use bevy_egui::egui::ecolor::Hsva;
 use bevy_egui::egui::{Align, Color32, Layout, Response, Sense, Ui, Vec2};
+use bevy_terrane::region::RegionId;
 use egui_extras::TableBuilder;
 
 /// A table that fills the rest of the window, with clickable rows.

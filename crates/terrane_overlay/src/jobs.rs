@@ -1,11 +1,13 @@
 //! The lists of jobs and of far views, one per row.
 
 use super::format::{self, UNKNOWN, bytes, count, duration};
-use crate::overlay::view::View;
-use crate::space::{ColumnArea, ColumnPos};
-use crate::view::{ControlJob, FarColumnChanged, FarView, JobKind, JobOrder, JobProgress, JobState, Pregeneration};
+use crate::view::View;
 use bevy::prelude::*;
 use bevy_egui::egui::{Grid, Label, RichText, ScrollArea, Ui};
+use bevy_terrane::space::{ColumnArea, ColumnPos};
+use bevy_terrane::view::{
+    ControlJob, FarColumnChanged, FarView, JobKind, JobOrder, JobProgress, JobState, Pregeneration,
+};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::Duration;

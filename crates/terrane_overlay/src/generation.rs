@@ -1,10 +1,10 @@
 //! The progress, the failures and the cap of a dimension's generation.
 
 use super::format::{count, done, pace};
-use crate::overlay::view::View;
-use crate::view::{DimensionGeneration, DimensionStatistics, FailedColumn, RetryColumns};
+use crate::view::View;
 use bevy::prelude::{Commands, Entity};
 use bevy_egui::egui::{DragValue, Label, RichText, Ui};
+use bevy_terrane::view::{DimensionGeneration, DimensionStatistics, FailedColumn, RetryColumns};
 
 /// The number of failed columns that are listed for a dimension, at most.
 const MAX_LISTED: usize = 8;
@@ -79,9 +79,9 @@ fn line(failed: &FailedColumn) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generation::Completion;
-    use crate::overlay::format::UNKNOWN;
-    use crate::space::ColumnPos;
+    use crate::format::UNKNOWN;
+    use bevy_terrane::generation::Completion;
+    use bevy_terrane::space::ColumnPos;
     use std::time::Duration;
 
     #[test]

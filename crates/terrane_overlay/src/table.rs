@@ -3,10 +3,10 @@
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
 use super::state::{Condition, text};
 use super::widgets::region_color;
-use crate::overlay::view::{RegionKey, View};
-use crate::overlay::widgets::{clickable_table, swatch};
-use crate::view::{RegionStatistics, TimeWindow, WorldStatistics};
+use crate::view::{RegionKey, View};
+use crate::widgets::{clickable_table, swatch};
 use bevy_egui::egui::{Align, Layout, RichText, TextStyle, Ui};
+use bevy_terrane::view::{RegionStatistics, TimeWindow, WorldStatistics};
 use egui_extras::{Column, TableRow};
 use std::cmp::Ordering;
 
@@ -191,10 +191,10 @@ fn aligned(ui: &mut Ui, by: SortBy, contents: impl FnOnce(&mut Ui)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::region::RegionId;
-    use crate::space::DimensionId;
-    use crate::view::TickWindow;
     use bevy::utils::default;
+    use bevy_terrane::region::RegionId;
+    use bevy_terrane::space::DimensionId;
+    use bevy_terrane::view::TickWindow;
     use std::time::Duration;
 
     fn region(id: u64, columns: usize, rate: Option<f64>, median: u64) -> RegionStatistics {

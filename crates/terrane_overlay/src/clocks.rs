@@ -2,11 +2,11 @@
 
 use super::format::time;
 use super::generation;
-use crate::overlay::view::View;
-use crate::space::DimensionId;
-use crate::view::{DimensionClock, DimensionStatistics, StepDimension};
+use crate::view::View;
 use bevy::prelude::Commands;
 use bevy_egui::egui::{Button, DragValue, Grid, RichText, ScrollArea, Ui};
+use bevy_terrane::space::DimensionId;
+use bevy_terrane::view::{DimensionClock, DimensionStatistics, StepDimension};
 
 /// The maximum height of the list of dimensions, in points; a longer list scrolls.
 const GREATEST_HEIGHT: f32 = 110.0;

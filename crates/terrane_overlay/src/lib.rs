@@ -1,24 +1,4 @@
-//! The egui overlay: the current state of the simulation.
-//!
-//! Its window has a summary, the clocks of the dimensions, a map of the regions, and one of these lists: a table of the
-//! regions, a log of their events, the jobs, which can be paused, resumed and cancelled, or the far views. A click on a
-//! region opens another window with its details and its controls: pause, step, tick rate, halt, restart. Below the clocks
-//! are the progress and the failures of each dimension's generation, which can be capped, held and retried. All of it
-//! uses [`view`](crate::view), as a game would. F3 shows and hides the overlay, and so does the resource [`Overlay`].
-//!
-//! ```no_run
-//! use bevy_terrane::overlay::OverlayPlugin;
-//! use bevy_terrane::prelude::*;
-//!
-//! # let mut app = App::new();
-//! // After DefaultPlugins and TerranePlugin:
-//! app.add_plugins(OverlayPlugin);
-//! ```
-//!
-//! On the map, x points to the right and z down. Every square is a section in its region's color. A faint square is a section
-//! without columns, which keeps other regions at a distance. Dots are viewers, circles their radii.
-//!
-//! The overlay is drawn by the primary egui context, which `bevy_egui` puts on the first camera.
+#![doc = include_str!("../README.md")]
 
 mod clocks;
 mod format;
@@ -36,10 +16,10 @@ mod widgets;
 
 pub use view::{Overlay, OverlayList};
 
-use crate::view::PublishedColumns;
 use bevy::prelude::*;
 use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
+use bevy_terrane::view::PublishedColumns;
 use log::{Filter, RegionLog};
 use map::Map;
 use selected::RateOrder;
@@ -53,7 +33,7 @@ pub struct OverlayPlugin;
 
 impl Plugin for OverlayPlugin {
     fn build(&self, app: &mut App) {
-        app.init_resource::<Overlay>();
+        app.init_resource::<Overlay>().register_type::<Overlay>();
         if !app.is_plugin_added::<WindowPlugin>() {
             error!("there is no overlay: OverlayPlugin must be added after DefaultPlugins, in an app that has windows");
             return;
@@ -184,15 +164,15 @@ fn show_lists(
 mod tests {
     use super::view::RegionKey;
     use super::*;
-    use crate::generation::Void;
-    use crate::region::RegionId;
-    use crate::space::{ColumnPos, DimensionId, SectionPos};
-    use crate::view::{
+    use bevy::ecs::system::RunSystemOnce;
+    use bevy::input::InputPlugin;
+    use bevy_terrane::generation::Void;
+    use bevy_terrane::region::RegionId;
+    use bevy_terrane::space::{ColumnPos, DimensionId, SectionPos};
+    use bevy_terrane::view::{
         Dimension, DimensionClock, DimensionOpen, DimensionStatistics, FarColumns, RegionStatistics, TickWindow,
         WorldStatistics,
     };
-    use bevy::ecs::system::RunSystemOnce;
-    use bevy::input::InputPlugin;
     use std::time::Duration;
 
     fn statistics(regions: u64) -> WorldStatistics {
@@ -236,7 +216,7 @@ mod tests {
         world.insert_resource(statistics);
         world.init_resource::<PublishedColumns>();
         world.init_resource::<RegionLog>();
-        world.init_resource::<crate::view::Dimensions>();
+        world.init_resource::<bevy_terrane::view::Dimensions>();
         world.init_resource::<FarColumns>();
         world.init_resource::<jobs::Traffic>();
         for id in 0..2 {

@@ -6,11 +6,11 @@ use super::state::{Condition, coupled, text};
 use super::summary;
 use super::table::WINDOW_NAMES;
 use super::widgets::region_color;
-use crate::overlay::view::{RegionKey, View};
-use crate::overlay::widgets::swatch;
-use crate::view::{ControlRegion, RegionFault, RegionOrder, RegionStatistics, TickWindow};
+use crate::view::{RegionKey, View};
+use crate::widgets::swatch;
 use bevy::prelude::Commands;
 use bevy_egui::egui::{Button, Context, Frame, Grid, Id, Label, RichText, Stroke, Ui, Window};
+use bevy_terrane::view::{ControlRegion, RegionFault, RegionOrder, RegionStatistics, TickWindow};
 use std::time::Duration;
 
 /// The statistics reflect an order within this time. Until then the overlay shows the ordered value.
