@@ -41,6 +41,7 @@ mod halting;
 mod heights;
 mod idle;
 mod independence;
+mod inspect;
 mod items;
 mod late_answers;
 mod light;

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 use tokens::{Token, tokens};
 
 /// The folders of the libraries' sources, relative to the repository.
-pub const LIBRARIES: [&str; 7] = [
+pub const LIBRARIES: [&str; 8] = [
     "src",
+    "crates/terrane_inspect/src",
     "crates/terrane_metrics/src",
     "crates/terrane_objects/src",
     "crates/terrane_overlay/src",

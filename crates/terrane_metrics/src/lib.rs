@@ -50,7 +50,7 @@ fn hand_over(statistics: Res<WorldStatistics>, server: Res<MetricsServer>) {
 
 /// The endpoint of [`MetricsPlugin`]. Removing the resource closes it.
 #[derive(Resource, Reflect)]
-#[type_path = "bevy_terrane"]
+#[type_path = "terrane_metrics"]
 #[reflect(from_reflect = false)]
 #[reflect(Component)]
 pub struct MetricsServer {

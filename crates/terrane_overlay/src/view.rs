@@ -15,7 +15,7 @@ pub(super) type RegionKey = (DimensionId, RegionId);
 
 /// The visibility of the overlay, and its selected region.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
-#[type_path = "bevy_terrane"]
+#[type_path = "terrane_overlay"]
 #[reflect(Resource, Clone, Default)]
 pub struct Overlay {
     /// `true` if the overlay is shown. F3 toggles it.
@@ -28,7 +28,7 @@ pub struct Overlay {
 
 /// A list in the lower part of the overlay's window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
-#[type_path = "bevy_terrane"]
+#[type_path = "terrane_overlay"]
 pub enum OverlayList {
     /// The regions, as a table.
     #[default]

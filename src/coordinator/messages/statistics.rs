@@ -73,14 +73,14 @@ pub struct WorldStatistics {
 }
 
 impl WorldStatistics {
-    /// The region with this id.
-    pub(crate) fn region(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
+    /// The region with this id; `None` if it does not exist.
+    pub fn region(&self, dimension: DimensionId, region: RegionId) -> Option<&RegionStatistics> {
         let place = self.regions.binary_search_by_key(&(dimension, region), |known| (known.dimension, known.region));
         self.regions.get(place.ok()?)
     }
 
-    /// The region that owns the column.
-    pub(crate) fn region_at(&self, dimension: DimensionId, column: ColumnPos) -> Option<&RegionStatistics> {
+    /// The region that owns the column; `None` if no region does.
+    pub fn region_at(&self, dimension: DimensionId, column: ColumnPos) -> Option<&RegionStatistics> {
         let section = column.section(self.section_shift);
         self.regions.iter().find(|region| region.dimension == dimension && region.contains(section))
     }
@@ -224,7 +224,7 @@ impl RegionStatistics {
     }
 
     /// The lowest and the highest of these sections on both axes; `None` without any.
-    pub(crate) fn bounds_of(sections: impl IntoIterator<Item = SectionPos>) -> Option<(SectionPos, SectionPos)> {
+    pub fn bounds_of(sections: impl IntoIterator<Item = SectionPos>) -> Option<(SectionPos, SectionPos)> {
         sections.into_iter().map(|section| (section, section)).reduce(|(low, high), (section, _)| {
             let low = SectionPos::new(low.x.min(section.x), low.z.min(section.z));
             (low, SectionPos::new(high.x.max(section.x), high.z.max(section.z)))

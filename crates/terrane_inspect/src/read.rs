@@ -1,0 +1,194 @@
+//! What a region answers about its entities.
+
+use crate::value::{Left, Value, reflection};
+use crate::{BUDGET, InspectError};
+use bevy::ecs::component::ComponentId;
+use bevy::ecs::reflect::AppTypeRegistry;
+use bevy::prelude::*;
+use bevy_terrane::region::RegionId;
+use bevy_terrane::simulation::{Position, RegionInfo, StableId};
+use bevy_terrane::space::{BlockPos, DimensionId};
+use std::cmp::Reverse;
+use std::time::Instant;
+use uuid::Uuid;
+
+/// The entities of a page, and the kinds of entities of a list.
+const MOST_FOUND: usize = 256;
+/// The number of entities after which the time is looked at.
+const STEP: usize = 64;
+
+/// Which entities are listed: those that match all of it. The default matches all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Filter {
+    /// A part of the `Name`; empty for all entities, also those without a name. Upper and lower case are the same.
+    pub name: String,
+    /// A part of the type path of one of its components; empty for all.
+    pub component: String,
+    /// A place and the greatest distance from it along each axis, in blocks.
+    pub near: Option<(BlockPos, u64)>,
+}
+
+/// Where the next page of a list begins. An entity whose components change between two pages may be missing, or come twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    archetype: usize,
+    row: usize,
+}
+
+/// A page of a list of entities.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// The region, which may have absorbed the one that was asked.
+    pub region: RegionId,
+    /// Its dimension.
+    pub dimension: DimensionId,
+    /// The number of ticks that it has run.
+    pub tick: u64,
+    /// The kinds of entities in the region, the most frequent first, at most 256. On the first page only.
+    pub archetypes: Vec<ArchetypeLook>,
+    /// The entities that match the filter.
+    pub entities: Vec<Found>,
+    /// Where the next page begins; `None` if this is the last one.
+    pub next: Option<Cursor>,
+}
+
+/// One kind of entities: those with the same components.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArchetypeLook {
+    /// The names of the components, without their modules, sorted.
+    pub components: Vec<String>,
+    /// The number of entities with a stable id.
+    pub entities: usize,
+}
+
+/// An entity in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its stable id.
+    pub id: Uuid,
+    /// Its name, if it has one.
+    pub name: Option<String>,
+    /// Its position, if it has one of its own.
+    pub position: Option<Position>,
+}
+
+/// An entity with its components.
+#[derive(Debug)]
+pub struct EntityLook {
+    /// Its stable id.
+    pub id: Uuid,
+    /// The region that it is in.
+    pub region: RegionId,
+    /// The dimension of that region.
+    pub dimension: DimensionId,
+    /// The number of ticks that the region has run.
+    pub tick: u64,
+    /// Its components, by type path.
+    pub components: Vec<ComponentLook>,
+}
+
+/// A component.
+#[derive(Debug)]
+pub struct ComponentLook {
+    /// Its type path.
+    pub name: String,
+    /// The bytes that it takes in its table, without what it points to.
+    pub size: usize,
+    /// `true` if the game's systems can change it in place.
+    pub is_mutable: bool,
+    /// Its value.
+    pub value: Value,
+}
+
+/// Lists the entities of a region.
+pub fn list(world: &World, filter: &Filter, after: Option<Cursor>) -> Listing {
+    let began = Instant::now();
+    let RegionInfo { region, dimension, ticks, .. } = *world.resource::<RegionInfo>();
+    let archetypes = if after.is_none() { kinds(world) } else { Vec::new() };
+    let mut listing = Listing { region, dimension, tick: ticks, archetypes, entities: Vec::new(), next: None };
+    let Some(id) = world.component_id::<StableId>() else { return listing };
+    let Cursor { archetype: first, row } = after.unwrap_or(Cursor { archetype: 0, row: 0 });
+    let wanted = filter.name.to_lowercase();
+    let mut looked = 0_usize;
+    for (number, archetype) in world.archetypes().iter().enumerate().skip(first) {
+        if !archetype.contains(id) || !has_component(world, archetype.components(), &filter.component) {
+            continue;
+        }
+        let begin = if number == first { row } else { 0 };
+        for (row, entity) in archetype.entities().iter().enumerate().skip(begin) {
+            looked += 1;
+            let is_late = looked.is_multiple_of(STEP) && began.elapsed() > BUDGET;
+            if listing.entities.len() >= MOST_FOUND || is_late {
+                listing.next = Some(Cursor { archetype: number, row });
+                return listing;
+            }
+            let Ok(entity) = world.get_entity(entity.id()) else { continue };
+            listing.entities.extend(found(&entity, filter, &wanted));
+        }
+    }
+    listing
+}
+
+/// The entity, if it matches the filter.
+fn found(entity: &EntityRef, filter: &Filter, wanted: &str) -> Option<Found> {
+    let (name, position) = (entity.get::<Name>(), entity.get::<Position>().copied());
+    if !wanted.is_empty() && !name.is_some_and(|name| name.to_lowercase().contains(wanted)) {
+        return None;
+    }
+    if let Some((place, reach)) = filter.near {
+        let BlockPos { x, y, z } = position?.block;
+        let distances = [x.abs_diff(place.x), y.abs_diff(place.y), z.abs_diff(place.z)];
+        if distances.into_iter().any(|distance| distance > reach) {
+            return None;
+        }
+    }
+    Some(Found { id: entity.get::<StableId>()?.0, name: name.map(|name| name.as_str().to_owned()), position })
+}
+
+fn has_component(world: &World, components: &[ComponentId], part: &str) -> bool {
+    let infos = || components.iter().filter_map(|id| world.components().get_info(*id));
+    part.is_empty() || infos().any(|info| info.name().to_string().contains(part))
+}
+
+/// The kinds of entities with a stable id.
+fn kinds(world: &World) -> Vec<ArchetypeLook> {
+    let Some(id) = world.component_id::<StableId>() else { return Vec::new() };
+    let mut found: Vec<_> =
+        world.archetypes().iter().filter(|archetype| archetype.contains(id) && !archetype.is_empty()).collect();
+    found.sort_by_key(|archetype| Reverse(archetype.len()));
+    found.truncate(MOST_FOUND);
+    let look = |archetype: &bevy::ecs::archetype::Archetype| {
+        let infos = archetype.components().iter().filter_map(|id| world.components().get_info(*id));
+        let mut components: Vec<String> = infos.map(|info| info.name().shortname().to_string()).collect();
+        components.sort();
+        ArchetypeLook { components, entities: archetype.len() as usize }
+    };
+    found.into_iter().map(look).collect()
+}
+
+/// Reads an entity with its components.
+pub fn look(entity: &EntityWorldMut) -> Result<EntityLook, InspectError> {
+    let began = Instant::now();
+    let world = entity.world();
+    let RegionInfo { region, dimension, ticks, .. } = *world.resource::<RegionInfo>();
+    let id = entity.get::<StableId>().map_or_else(Uuid::nil, |id| id.0);
+    let types = world.resource::<AppTypeRegistry>().read();
+    let mut left = Left::default();
+    let infos = entity.archetype().components().iter().filter_map(|id| world.components().get_info(*id));
+    let mut components: Vec<_> = infos
+        .map(|info| {
+            let by_type = info.type_id().and_then(|of| types.get(of));
+            let name =
+                by_type.map_or_else(|| info.name().to_string(), |known| known.type_info().type_path().to_owned());
+            let known = reflection(&types, &name);
+            let value = match known.as_ref().and_then(|known| known.reflect(entity)) {
+                Some(_) if began.elapsed() > BUDGET => Value::NotRead,
+                Some(value) => left.copy(value.as_partial_reflect()),
+                None => Value::Unknown,
+            };
+            ComponentLook { name, size: info.layout().size(), is_mutable: info.mutable(), value }
+        })
+        .collect();
+    components.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(EntityLook { id, region, dimension, tick: ticks, components })
+}

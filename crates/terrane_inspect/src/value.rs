@@ -1,0 +1,142 @@
+//! Copies of components, of bounded size.
+
+use bevy::prelude::*;
+use bevy::reflect::{ReflectRef, TypeRegistry};
+
+/// The value of a component.
+#[derive(Debug)]
+pub enum Value {
+    /// A copy: of the component's type if it can be cloned by reflection, otherwise a dynamic value.
+    Copy(Box<dyn PartialReflect>),
+    /// The type has no reflection with `#[reflect(Component)]`, is not registered, or has a field that cannot be copied.
+    Unknown,
+    /// The value has more than 2,000 parts, or a megabyte of text. Such a component is read by code of the game.
+    TooLarge,
+    /// The time for this answer was over.
+    NotRead,
+}
+
+/// The parts and the bytes of text that a copy may have, and how deep they may be nested.
+const MOST_PARTS: usize = 2_000;
+const MOST_TEXT: usize = 1 << 20;
+const DEEPEST: usize = 32;
+
+/// What is left for one answer.
+pub struct Left {
+    parts: usize,
+    text: usize,
+}
+
+impl Default for Left {
+    fn default() -> Self {
+        Self { parts: MOST_PARTS, text: MOST_TEXT }
+    }
+}
+
+/// Why a value is not copied.
+enum Reason {
+    Unknown,
+    TooLarge,
+}
+
+impl Left {
+    /// Copies a value if it fits into what is left.
+    pub fn copy(&mut self, value: &dyn PartialReflect) -> Value {
+        let (parts, text) = (self.parts, self.text);
+        match self.count(value, 0) {
+            Ok(()) => Value::Copy(
+                value.reflect_clone().map_or_else(|_| value.to_dynamic(), PartialReflect::into_partial_reflect),
+            ),
+            Err(reason) => {
+                (self.parts, self.text) = (parts, text);
+                match reason {
+                    Reason::Unknown => Value::Unknown,
+                    Reason::TooLarge => Value::TooLarge,
+                }
+            }
+        }
+    }
+
+    /// Counts the parts of a value, and checks that each can be copied.
+    fn count(&mut self, value: &dyn PartialReflect, depth: usize) -> Result<(), Reason> {
+        self.parts = self.parts.checked_sub(1).filter(|_| depth < DEEPEST).ok_or(Reason::TooLarge)?;
+        let mut all = |parts: &mut dyn Iterator<Item = &dyn PartialReflect>| {
+            for part in parts {
+                self.count(part, depth + 1)?;
+            }
+            Ok(())
+        };
+        match value.reflect_ref() {
+            ReflectRef::Struct(parts) => all(&mut parts.iter_fields().map(|(_, field)| field)),
+            ReflectRef::TupleStruct(parts) => all(&mut parts.iter_fields()),
+            ReflectRef::Tuple(parts) => all(&mut parts.iter_fields()),
+            ReflectRef::List(parts) => all(&mut parts.iter()),
+            ReflectRef::Array(parts) => all(&mut parts.iter()),
+            ReflectRef::Map(parts) => all(&mut parts.iter().flat_map(|(key, value)| [key, value])),
+            ReflectRef::Set(parts) => all(&mut parts.iter()),
+            ReflectRef::Enum(parts) => all(&mut parts.iter_fields().map(|field| field.value())),
+            ReflectRef::Opaque(value) => self.count_opaque(value),
+        }
+    }
+
+    fn count_opaque(&mut self, value: &dyn PartialReflect) -> Result<(), Reason> {
+        let text = value.try_downcast_ref::<String>().map_or(0, String::len);
+        self.text = self.text.checked_sub(text).ok_or(Reason::TooLarge)?;
+        // Otherwise a copy of the whole panics.
+        if text == 0 && value.reflect_clone().is_err() { Err(Reason::Unknown) } else { Ok(()) }
+    }
+}
+
+/// The component's reflection, by its type path or by its type.
+pub fn reflection(types: &TypeRegistry, path: &str) -> Option<ReflectComponent> {
+    types.get_with_type_path(path)?.data::<ReflectComponent>().cloned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    #[derive(Reflect)]
+    struct Chest {
+        label: String,
+        items: Vec<u32>,
+        by_name: HashMap<String, u8>,
+    }
+
+    /// It has a part that reflection does not copy.
+    #[derive(Reflect)]
+    struct Locked {
+        lock: Lock,
+    }
+
+    #[derive(Clone, Reflect)]
+    #[reflect(opaque)]
+    struct Lock;
+
+    #[test]
+    fn a_value_with_a_part_that_cannot_be_copied_is_unknown() {
+        assert!(matches!(Left::default().copy(&Locked { lock: Lock }), Value::Unknown));
+    }
+
+    fn chest(items: usize, label: usize) -> Chest {
+        Chest { label: "x".repeat(label), items: vec![7; items], by_name: [("a".to_owned(), 1)].into() }
+    }
+
+    #[test]
+    fn values_are_copied_up_to_their_limits() {
+        let copy = |chest: &Chest| Left::default().copy(chest.as_partial_reflect());
+        let Value::Copy(copied) = copy(&chest(1_900, 5)) else { panic!("it is not copied") };
+        assert!(copied.reflect_partial_eq(&chest(1_900, 5)).unwrap());
+        assert!(matches!(copy(&chest(2_000, 5)), Value::TooLarge));
+        assert!(matches!(copy(&chest(1, MOST_TEXT + 1)), Value::TooLarge));
+    }
+
+    #[test]
+    fn the_limits_are_those_of_all_values_together_and_what_does_not_fit_takes_nothing() {
+        let mut left = Left::default();
+        assert!(matches!(left.copy(&chest(1_500, 0)), Value::Copy(_)));
+        assert!(matches!(left.copy(&chest(1_500, 0)), Value::TooLarge));
+        assert!(matches!(left.copy(&chest(400, 0)), Value::Copy(_)));
+    }
+}
