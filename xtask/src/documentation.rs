@@ -32,7 +32,15 @@ pub fn run() -> Result<ExitCode, String> {
 
 /// Builds the documentation, with warnings denied.
 pub fn build(cargo: &Cargo) -> Result<(), String> {
-    let ours = ["bevy_terrane", "terrane_objects", "terrane_storage", "terrane_world"];
+    let ours = [
+        "bevy_terrane",
+        "terrane_inspect",
+        "terrane_metrics",
+        "terrane_objects",
+        "terrane_overlay",
+        "terrane_storage",
+        "terrane_world",
+    ];
     let mut documentation = cargo.command(&["doc", "--no-deps", "--all-features"]);
     documentation.args(ours.map(|name| format!("--package={name}")));
     let status = documentation.env("RUSTDOCFLAGS", "-D warnings").status();

@@ -50,7 +50,7 @@ pub struct Contact {
     pub is_held: bool,
     /// `true` if the body is in blocks, and other blocks close each short straight way out of them. It stays where it is.
     pub is_stuck: bool,
-    /// `true` if the body is in a block with the tag [`CLIMBABLE`](crate::block::tags::CLIMBABLE).
+    /// `true` if the body is in a block with the tag [`CLIMBABLE`].
     pub climbable: bool,
     /// The share of the body's height that is in a liquid: 0 to 1.
     pub submerged: f64,
