@@ -25,7 +25,10 @@ pub struct DimensionMail {
     pub orphans: Vec<(Uuid, u64)>,
 }
 
-/// The entities that wait for columns of a dimension.
+/// Entities on their way to columns of a dimension that are not loaded.
+///
+/// A viewer holds the ground that it goes to, and is delivered with it. Any other entity is left to the store, as if it had
+/// stood on that ground when it was evicted, and comes back when the column is loaded or generated.
 #[derive(Default)]
 pub struct Transit {
     columns: BTreeMap<ColumnPos, Vec<Traveller>>,

@@ -1,4 +1,4 @@
-//! The memory of a coordinator without a main world.
+//! A coordinator without a main world: its memory, and the effects of outboxes.
 
 mod bounds;
 mod effects;

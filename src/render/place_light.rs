@@ -1,4 +1,4 @@
-//! [`PlaceLight`]: the light of the place where an entity is.
+//! [`PlaceLight`]: the light of the place where an entity is, and [`LitMaterial`]: a `StandardMaterial` in it.
 
 use super::SeenDimension;
 use super::quads::{CornerLight, corner_light};

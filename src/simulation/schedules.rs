@@ -111,7 +111,7 @@ impl TickSchedules {
         }
     }
 
-    /// Selects the executor of all schedules for so many entities. A crowded region runs its systems in parallel, until it has
+    /// Selects the executor of all schedules for this number of entities. A crowded region runs its systems in parallel, until it has
     /// fallen to half of the threshold again.
     pub fn choose_executors(&mut self, world: &mut World, entities: usize) {
         let from = if self.is_parallel { self.parallel_from / 2 } else { self.parallel_from };

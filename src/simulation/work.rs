@@ -129,6 +129,7 @@ fn load(world: &mut World, column: ColumnPos, area: &BlockBox) -> Result<(), Col
     (low..=high).try_for_each(|y| columns.load(column.chunk(y).min_block()).map(drop))
 }
 
+/// Captures a column.
 pub(in crate::simulation) fn capture(
     world: &mut World,
     components: &RegionComponents,

@@ -63,7 +63,7 @@ pub(super) struct RegionContents {
     pub is_unknown: bool,
 }
 
-/// What the current task has done so far, for the case that it panics.
+/// What the current task has done so far: for its end, or if it panics.
 #[derive(Default)]
 pub(super) struct Unfinished {
     /// Traces of the letters delivered, for notifying their senders.
@@ -94,9 +94,9 @@ pub(super) struct Params {
 pub(super) struct PastTicks {
     /// The last sending of mirrors.
     pub sent: Tick,
-    /// The begin of the last tick of this world.
+    /// The beginning of the last tick of this world.
     pub began: Option<Tick>,
-    /// The begin of the last tick whose systems ran. They have seen any arrival that is not newer.
+    /// The beginning of the last tick whose systems ran. They have seen any arrival that is not newer.
     pub seen: Option<Tick>,
     /// The last collection of unsaved data.
     pub collected: Option<Tick>,

@@ -1,4 +1,4 @@
-//! Dimensions and their components in the main world.
+//! Dimensions, their components and their time of day in the main world.
 
 use super::expected_plugin::expect_plugin;
 use crate::coordinator::MainLink;

@@ -1,4 +1,4 @@
-//! The player's own body, which the main world moves before its region does.
+//! The player's own body, which the main world moves before its region does, and the bodies that other entities follow.
 
 use super::{Dimension, DimensionClock, Mirror, MirrorIndex, PublishedColumns, RegionCommands};
 use crate::body::BodyMover;

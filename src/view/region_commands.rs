@@ -1,4 +1,4 @@
-//! Messages, closures and entities from the main world to regions.
+//! Messages, closures and entities from the main world to regions, and its view of regions.
 
 use crate::coordinator::MainLink;
 use crate::coordinator::messages::RegionStatistics;

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use bevy::ecs::system::SystemState;
+use bevy::reflect::list::DynamicList;
 use bevy::reflect::structs::DynamicStruct;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore};
@@ -22,6 +23,11 @@ struct Purse {
     notes: Vec<String>,
 }
 
+#[derive(Component, Reflect, Clone)]
+#[component(immutable)]
+#[reflect(Component)]
+struct Fixed(u8);
+
 /// A component without reflection.
 #[derive(Component)]
 struct Secret {
@@ -38,7 +44,11 @@ fn id(number: u128) -> Uuid {
 
 fn world(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = game(plugin);
-    app.register_type::<Purse>().register_saved_component::<Purse>().register_region_component::<Secret>();
+    app.register_type::<Purse>()
+        .register_type::<Fixed>()
+        .register_saved_component::<Purse>()
+        .register_region_component::<Secret>()
+        .register_region_component::<Fixed>();
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 3);
     start(&mut app);
@@ -181,7 +191,7 @@ fn values_are_read_changed_and_saved() {
 fn what_must_not_be_changed_is_refused() {
     let (mut app, dimension) = world(lockstep());
     in_region(&mut app, dimension, HERE, move |world| {
-        let parent = world.spawn((StableId(id(1)), purse(3), Position::new(dimension, HERE))).id();
+        let parent = world.spawn((StableId(id(1)), purse(3), Fixed(1), Position::new(dimension, HERE))).id();
         world.spawn((StableId(id(2)), purse(4), ChildOf(parent)));
     });
     update(&mut app, 3);
@@ -197,6 +207,11 @@ fn what_must_not_be_changed_is_refused() {
     let beside = Position::new(dimension, BlockPos::new(20, 5, 8));
     write(&mut app, id(1), &position, beside).unwrap();
 
+    let fixed = name(&parent, "::Fixed");
+    refused(write(&mut app, id(1), &fixed, Fixed(2)));
+    refused(write(&mut app, id(1), Player::type_path(), 1_u32));
+    refused(write(&mut app, id(1), Children::type_path(), 1_u32));
+
     let purse_name = name(&parent, "::Purse");
     let mut wrong = DynamicStruct::default();
     wrong.insert("coins", 8_u32);
@@ -206,6 +221,16 @@ fn what_must_not_be_changed_is_refused() {
         matches!(&result, Err(InspectError::WrongValue { component, .. }) if *component == purse_name),
         "{result:?}"
     );
+    let mut numbers = DynamicList::default();
+    [1_u32, 2, 3].into_iter().for_each(|number| numbers.push(number));
+    let mut list = DynamicStruct::default();
+    list.insert("notes", numbers);
+    let mut other = DynamicStruct::default();
+    other.insert("coin", 8_u32);
+    for wrong in [list, other] {
+        let result = write(&mut app, id(1), &purse_name, wrong);
+        assert!(matches!(&result, Err(InspectError::WrongValue { .. })), "{result:?}");
+    }
     assert_eq!(purse_of(&mut app, id(1)), purse(3));
     for unknown in ["no::such::Type", &*name(&child, "ChildOf").replace("ChildOf", "Nothing")] {
         let result = write(&mut app, id(1), unknown, 1_u32);

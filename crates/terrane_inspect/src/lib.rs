@@ -9,6 +9,7 @@ pub use value::Value;
 
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
+use bevy_terrane::chunk::Column;
 use bevy_terrane::region::RegionId;
 use bevy_terrane::simulation::Undeliverable;
 use bevy_terrane::space::{BlockPos, DimensionId};
@@ -48,8 +49,11 @@ pub enum InspectError {
     /// The entity cannot be reached.
     #[error(transparent)]
     Unreachable(#[from] Undeliverable),
-    /// The question was dropped, because its place is not loaded any more or is on another server, or because the app ends.
-    #[error("the region has dropped the question: its ground is not loaded here any more")]
+    /// The question was dropped: its place is not loaded any more or is on another server, the tick panicked, too many letters were
+    /// under way, or the app ends.
+    #[error(
+        "the question was dropped: the ground is not loaded here any more, its tick failed, or too many letters were under way"
+    )]
     Dropped,
     /// The entity does not have this component, or its type is not registered.
     #[error("the entity has no component {0}, or its type is not registered with #[reflect(Component)]")]
@@ -128,7 +132,8 @@ impl Inspector<'_, '_> {
     }
 
     /// Changes a component of an entity, wherever it is, given the component's type path, as in [`ComponentLook::name`]. The value is
-    /// one of the component's type, or a dynamic value such as a `DynamicStruct` that has only the fields to change.
+    /// one of the component's type, or a dynamic value such as a `DynamicStruct` that has only the fields to change. A dynamic list
+    /// replaces and adds elements, and removes none. An `Entity` in a value is one of the region's world.
     ///
     /// # Errors
     /// The region in which the entity was last seen is halted. A refused change is the error of the answer.
@@ -140,7 +145,7 @@ impl Inspector<'_, '_> {
         value: Box<dyn PartialReflect>,
     ) -> Result<Asked<()>, InspectError> {
         let component = component.into();
-        self.ask_entity(id, last, move |entity| write::write(entity, &component, &*value))
+        self.ask_entity(id, last, move |entity| write::write(entity, &component, value))
     }
 
     fn ask_entity<T: Send + 'static>(
@@ -171,8 +176,11 @@ impl Inspector<'_, '_> {
         self.check_halted(dimension, region)?;
         let known = self.statistics.region(dimension, region).ok_or(InspectError::NoSuchRegion(region))?;
         let shift = self.statistics.section_shift;
-        let columns = self.columns.iter().filter(|(of, _)| *of == dimension).map(|(_, column)| column.pos());
-        let place = columns.into_iter().find(|column| known.sections.contains(&column.section(shift)));
-        place.map(|column| column.min_block(0)).ok_or(InspectError::NoSuchRegion(region))
+        let mut columns = self.columns.iter().filter(|(of, _)| *of == dimension).map(|(_, column)| column);
+        let is_here = |column: &&Column| known.contains(column.pos().section(shift));
+        let column = columns.find(is_here).ok_or(InspectError::NoSuchRegion(region))?;
+        // In a sparse dimension only some heights are loaded.
+        let height = column.loaded().and_then(|heights| heights.iter().next()).unwrap_or(0);
+        Ok(column.pos().chunk(height).min_block())
     }
 }

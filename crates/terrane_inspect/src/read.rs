@@ -2,18 +2,22 @@
 
 use crate::value::{Left, Value, reflection};
 use crate::{BUDGET, InspectError};
-use bevy::ecs::component::ComponentId;
+use bevy::ecs::component::{ComponentId, ComponentInfo};
 use bevy::ecs::reflect::AppTypeRegistry;
 use bevy::prelude::*;
+use bevy::reflect::TypeRegistry;
 use bevy_terrane::region::RegionId;
 use bevy_terrane::simulation::{Position, RegionInfo, StableId};
 use bevy_terrane::space::{BlockPos, DimensionId};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// The entities of a page, and the kinds of entities of a list.
+/// The entities of a page, the kinds of entities of a list, and the characters of a name.
 const MOST_FOUND: usize = 256;
+const MOST_KINDS: usize = 64;
+const MOST_CHARACTERS: usize = 256;
 /// The number of entities after which the time is looked at.
 const STEP: usize = 64;
 
@@ -22,15 +26,17 @@ const STEP: usize = 64;
 pub struct Filter {
     /// A part of the `Name`; empty for all entities, also those without a name. Upper and lower case are the same.
     pub name: String,
-    /// A part of the type path of one of its components; empty for all.
+    /// A part of the type path of one of its components, or of the type's name in Rust if it is not registered; empty for all.
     pub component: String,
     /// A place and the greatest distance from it along each axis, in blocks.
     pub near: Option<(BlockPos, u64)>,
 }
 
-/// Where the next page of a list begins. An entity whose components change between two pages may be missing, or come twice.
+/// Where the next page of a list begins. While entities appear, go or change their components between two pages, some may be missing
+/// or come twice. In another region than that of the last page, a list begins anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cursor {
+    region: RegionId,
     archetype: usize,
     row: usize,
 }
@@ -38,15 +44,15 @@ pub struct Cursor {
 /// A page of a list of entities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
-    /// The region, which may have absorbed the one that was asked.
+    /// The region that has answered: the one that was asked, or the one that has its ground now.
     pub region: RegionId,
     /// Its dimension.
     pub dimension: DimensionId,
     /// The number of ticks that it has run.
     pub tick: u64,
-    /// The kinds of entities in the region, the most frequent first, at most 256. On the first page only.
+    /// The kinds of entities in the region, the most frequent first, at most 64. On the first page only.
     pub archetypes: Vec<ArchetypeLook>,
-    /// The entities that match the filter.
+    /// The entities that match the filter. There may be none, although a page follows.
     pub entities: Vec<Found>,
     /// Where the next page begins; `None` if this is the last one.
     pub next: Option<Cursor>,
@@ -66,7 +72,7 @@ pub struct ArchetypeLook {
 pub struct Found {
     /// Its stable id.
     pub id: Uuid,
-    /// Its name, if it has one.
+    /// The first 256 characters of its name, if it has one.
     pub name: Option<String>,
     /// Its position, if it has one of its own.
     pub position: Option<Position>,
@@ -104,14 +110,23 @@ pub struct ComponentLook {
 pub fn list(world: &World, filter: &Filter, after: Option<Cursor>) -> Listing {
     let began = Instant::now();
     let RegionInfo { region, dimension, ticks, .. } = *world.resource::<RegionInfo>();
+    let after = after.filter(|after| after.region == region);
     let archetypes = if after.is_none() { kinds(world) } else { Vec::new() };
     let mut listing = Listing { region, dimension, tick: ticks, archetypes, entities: Vec::new(), next: None };
     let Some(id) = world.component_id::<StableId>() else { return listing };
-    let Cursor { archetype: first, row } = after.unwrap_or(Cursor { archetype: 0, row: 0 });
+    let Cursor { archetype: first, row, .. } = after.unwrap_or(Cursor { region, archetype: 0, row: 0 });
+    let types = world.resource::<AppTypeRegistry>().read();
     let wanted = filter.name.to_lowercase();
     let mut looked = 0_usize;
     for (number, archetype) in world.archetypes().iter().enumerate().skip(first) {
-        if !archetype.contains(id) || !has_component(world, archetype.components(), &filter.component) {
+        if !archetype.contains(id) {
+            continue;
+        }
+        if number > first && began.elapsed() > BUDGET {
+            listing.next = Some(Cursor { region, archetype: number, row: 0 });
+            return listing;
+        }
+        if !has_component(world, &types, archetype.components(), &filter.component) {
             continue;
         }
         let begin = if number == first { row } else { 0 };
@@ -119,7 +134,7 @@ pub fn list(world: &World, filter: &Filter, after: Option<Cursor>) -> Listing {
             looked += 1;
             let is_late = looked.is_multiple_of(STEP) && began.elapsed() > BUDGET;
             if listing.entities.len() >= MOST_FOUND || is_late {
-                listing.next = Some(Cursor { archetype: number, row });
+                listing.next = Some(Cursor { region, archetype: number, row });
                 return listing;
             }
             let Ok(entity) = world.get_entity(entity.id()) else { continue };
@@ -142,12 +157,21 @@ fn found(entity: &EntityRef, filter: &Filter, wanted: &str) -> Option<Found> {
             return None;
         }
     }
-    Some(Found { id: entity.get::<StableId>()?.0, name: name.map(|name| name.as_str().to_owned()), position })
+    let name = name.map(|name| name.chars().take(MOST_CHARACTERS).collect());
+    Some(Found { id: entity.get::<StableId>()?.0, name, position })
 }
 
-fn has_component(world: &World, components: &[ComponentId], part: &str) -> bool {
+fn has_component(world: &World, types: &TypeRegistry, components: &[ComponentId], part: &str) -> bool {
     let infos = || components.iter().filter_map(|id| world.components().get_info(*id));
-    part.is_empty() || infos().any(|info| info.name().to_string().contains(part))
+    part.is_empty() || infos().any(|info| path_of(types, info).contains(part))
+}
+
+/// The component's type path, or the type's name in Rust if it is not registered.
+fn path_of<'a>(types: &'a TypeRegistry, info: &ComponentInfo) -> Cow<'a, str> {
+    match info.type_id().and_then(|of| types.get(of)) {
+        Some(known) => known.type_info().type_path().into(),
+        None => info.name().to_string().into(),
+    }
 }
 
 /// The kinds of entities with a stable id.
@@ -156,7 +180,7 @@ fn kinds(world: &World) -> Vec<ArchetypeLook> {
     let mut found: Vec<_> =
         world.archetypes().iter().filter(|archetype| archetype.contains(id) && !archetype.is_empty()).collect();
     found.sort_by_key(|archetype| Reverse(archetype.len()));
-    found.truncate(MOST_FOUND);
+    found.truncate(MOST_KINDS);
     let look = |archetype: &bevy::ecs::archetype::Archetype| {
         let infos = archetype.components().iter().filter_map(|id| world.components().get_info(*id));
         let mut components: Vec<String> = infos.map(|info| info.name().shortname().to_string()).collect();
@@ -177,9 +201,7 @@ pub fn look(entity: &EntityWorldMut) -> Result<EntityLook, InspectError> {
     let infos = entity.archetype().components().iter().filter_map(|id| world.components().get_info(*id));
     let mut components: Vec<_> = infos
         .map(|info| {
-            let by_type = info.type_id().and_then(|of| types.get(of));
-            let name =
-                by_type.map_or_else(|| info.name().to_string(), |known| known.type_info().type_path().to_owned());
+            let name = path_of(&types, info).into_owned();
             let known = reflection(&types, &name);
             let value = match known.as_ref().and_then(|known| known.reflect(entity)) {
                 Some(_) if began.elapsed() > BUDGET => Value::NotRead,

@@ -2,6 +2,8 @@
 
 use bevy::prelude::*;
 use bevy::reflect::{ReflectRef, TypeRegistry};
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The value of a component.
 #[derive(Debug)]
@@ -10,7 +12,8 @@ pub enum Value {
     Copy(Box<dyn PartialReflect>),
     /// The type has no reflection with `#[reflect(Component)]`, is not registered, or has a field that cannot be copied.
     Unknown,
-    /// The value has more than 2,000 parts, or a megabyte of text. Such a component is read by code of the game.
+    /// It does not fit into what is left of the answer's 2,000 parts and megabyte of text, or is nested deeper than 32. Code of the
+    /// game can read it.
     TooLarge,
     /// The time for this answer was over.
     NotRead,
@@ -44,9 +47,8 @@ impl Left {
     pub fn copy(&mut self, value: &dyn PartialReflect) -> Value {
         let (parts, text) = (self.parts, self.text);
         match self.count(value, 0) {
-            Ok(()) => Value::Copy(
-                value.reflect_clone().map_or_else(|_| value.to_dynamic(), PartialReflect::into_partial_reflect),
-            ),
+            // Some maps and sets cannot be copied, and panic.
+            Ok(()) => catch_unwind(AssertUnwindSafe(|| copied(value))).map_or(Value::Unknown, Value::Copy),
             Err(reason) => {
                 (self.parts, self.text) = (parts, text);
                 match reason {
@@ -76,18 +78,28 @@ impl Left {
             ReflectRef::Set(parts) => all(&mut parts.iter()),
             ReflectRef::Enum(parts) => all(&mut parts.iter_fields().map(|field| field.value())),
             ReflectRef::Opaque(value) => self.count_opaque(value),
+            // Functions, if the game has them reflected.
+            #[allow(unreachable_patterns)]
+            _ => Err(Reason::Unknown),
         }
     }
 
     fn count_opaque(&mut self, value: &dyn PartialReflect) -> Result<(), Reason> {
-        let text = value.try_downcast_ref::<String>().map_or(0, String::len);
+        let text = value.try_downcast_ref::<String>().map(String::as_str);
+        let text =
+            text.or_else(|| value.try_downcast_ref::<Cow<'static, str>>().map(|text| &**text)).map_or(0, str::len);
         self.text = self.text.checked_sub(text).ok_or(Reason::TooLarge)?;
         // Otherwise a copy of the whole panics.
         if text == 0 && value.reflect_clone().is_err() { Err(Reason::Unknown) } else { Ok(()) }
     }
 }
 
-/// The component's reflection, by its type path or by its type.
+/// A copy of the type if it can be cloned by reflection, otherwise a dynamic value.
+fn copied(value: &dyn PartialReflect) -> Box<dyn PartialReflect> {
+    value.reflect_clone().map_or_else(|_| value.to_dynamic(), PartialReflect::into_partial_reflect)
+}
+
+/// The component's reflection, by its type path.
 pub fn reflection(types: &TypeRegistry, path: &str) -> Option<ReflectComponent> {
     types.get_with_type_path(path)?.data::<ReflectComponent>().cloned()
 }
@@ -121,6 +133,21 @@ mod tests {
 
     fn chest(items: usize, label: usize) -> Chest {
         Chest { label: "x".repeat(label), items: vec![7; items], by_name: [("a".to_owned(), 1)].into() }
+    }
+
+    #[test]
+    fn a_map_that_reflection_cannot_copy_is_unknown() {
+        #[derive(Reflect, PartialEq, Eq, Hash)]
+        struct Key(u8);
+        /// Its ignored field keeps it from being cloned as a whole, and a dynamic key has no hash.
+        #[derive(Reflect)]
+        struct Keyed {
+            by_key: HashMap<Key, u8>,
+            #[reflect(ignore)]
+            _ignored: u8,
+        }
+        let keyed = Keyed { by_key: [(Key(1), 2)].into(), _ignored: 3 };
+        assert!(matches!(Left::default().copy(&keyed), Value::Unknown));
     }
 
     #[test]

@@ -4,10 +4,12 @@ use crate::InspectError;
 use crate::value::reflection;
 use bevy::ecs::reflect::AppTypeRegistry;
 use bevy::prelude::*;
+use bevy::reflect::ReflectRef;
 use bevy_terrane::simulation::{Player, Position, RegionColumns, RegionInfo, StableId};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Changes a component as a system of the game would.
-pub fn write(mut entity: EntityWorldMut, component: &str, value: &dyn PartialReflect) -> Result<(), InspectError> {
+pub fn write(mut entity: EntityWorldMut, component: &str, value: Box<dyn PartialReflect>) -> Result<(), InspectError> {
     let missing = || InspectError::NoComponent(component.to_owned());
     let refused = |reason| InspectError::Refused { component: component.to_owned(), reason };
     if let Some(reason) = forbidden(component) {
@@ -17,23 +19,21 @@ pub fn write(mut entity: EntityWorldMut, component: &str, value: &dyn PartialRef
     let types = types.read();
     let known = reflection(&types, component).ok_or_else(missing)?;
     let of = types.get_with_type_path(component).ok_or_else(missing)?.type_id();
-    let is_mutable = entity.world().components().get_valid_id(of).and_then(|id| {
-        let info = entity.world().components().get_info(id)?;
-        Some(info.mutable())
-    });
-    if !is_mutable.ok_or_else(missing)? {
+    let components = entity.world().components();
+    let info = components.get_valid_id(of).and_then(|id| components.get_info(id)).ok_or_else(missing)?;
+    if info.relationship_accessor().is_some() {
+        return Err(refused("relationships are changed with commands"));
+    }
+    if !info.mutable() {
         return Err(refused("it is immutable: it can only be replaced, with its hooks"));
     }
     let wrong = |reason: String| InspectError::WrongValue { component: component.to_owned(), reason };
-    let copied = |value: &dyn PartialReflect| value.reflect_clone().map_err(|error| wrong(error.to_string()));
     let now = known.reflect(&entity).ok_or_else(missing)?;
-    // A value of the type replaces the whole, and a dynamic value that fits only in part changes nothing.
-    let changed = if value.try_as_reflect().is_some_and(|value| value.as_any().type_id() == of) {
-        copied(value)?
-    } else {
-        let mut changed = copied(now.as_partial_reflect())?;
-        changed.try_apply(value).map_err(|error| wrong(error.to_string()))?;
-        changed
+    // A value of the type replaces the whole. A dynamic value is applied to a copy: if it fits only in part, nothing changes.
+    let changed = match value.try_into_reflect() {
+        Ok(value) if value.as_any().type_id() == of => value,
+        Ok(value) => applied(now, value.as_partial_reflect(), component)?,
+        Err(value) => applied(now, &*value, component)?,
     };
     if let Some(to) = changed.downcast_ref::<Position>() {
         let world = entity.world();
@@ -48,6 +48,28 @@ pub fn write(mut entity: EntityWorldMut, component: &str, value: &dyn PartialRef
     }
     let mut now = known.reflect_mut(&mut entity).ok_or_else(missing)?;
     now.set(changed).map_err(|_| wrong("it is of another type".to_owned()))
+}
+
+/// A copy of the present value with the changes of a dynamic one.
+fn applied(now: &dyn Reflect, value: &dyn PartialReflect, component: &str) -> Result<Box<dyn Reflect>, InspectError> {
+    let wrong = |reason: String| InspectError::WrongValue { component: component.to_owned(), reason };
+    if let (ReflectRef::Struct(now), ReflectRef::Struct(value)) = (now.reflect_ref(), value.reflect_ref()) {
+        let unknown =
+            (0..value.field_len()).filter_map(|field| value.name_at(field)).find(|name| now.field(name).is_none());
+        if let Some(name) = unknown {
+            return Err(wrong(format!("it has no field {name}")));
+        }
+    }
+    let mut changed = now.reflect_clone().map_err(|_| InspectError::Refused {
+        component: component.to_owned(),
+        reason: "its present value cannot be copied",
+    })?;
+    // Lists, maps and sets panic if an element does not fit.
+    match catch_unwind(AssertUnwindSafe(|| changed.try_apply(value))) {
+        Ok(Ok(())) => Ok(changed),
+        Ok(Err(error)) => Err(wrong(error.to_string())),
+        Err(_) => Err(wrong("an element of a list, map or set is of another type".to_owned())),
+    }
 }
 
 /// Why a component of this type must not be changed.

@@ -1,4 +1,4 @@
-//! Numbers and values as bytes: the building blocks of all binary formats.
+//! Numbers, values and lists of bounded length as bytes: the building blocks of all binary formats.
 //!
 //! Fixed integers are little-endian. A *number* is LEB128: seven bits per byte, the lowest first, with the highest bit
 //! set in all bytes but the last. A *signed* number is zigzag-encoded first: 0, -1, 1, -2 .. become 0, 1, 2, 3 ..
@@ -138,7 +138,7 @@ pub fn value<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     }
 }
 
-/// A list of at most `MOST` elements.
+/// A list of at most `MOST` elements, so that invalid bytes cannot cause large allocations.
 #[derive(Debug, Default)]
 pub struct UpTo<T, const MOST: usize>(pub Vec<T>);
 

@@ -6,9 +6,9 @@ use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use bevy_terrane::region::RegionId;
 use bevy_terrane::space::DimensionId;
-use bevy_terrane::view::DimensionClock;
 use bevy_terrane::view::{
-    Dimension, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns, WorldStatistics,
+    Dimension, DimensionClock, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns,
+    WorldStatistics,
 };
 
 pub(super) type RegionKey = (DimensionId, RegionId);

@@ -1,4 +1,4 @@
-//! Parts that several lists share.
+//! Parts that several lists share, and the colors of regions and servers.
 
 use bevy_egui::egui::ecolor::Hsva;
 use bevy_egui::egui::{Align, Color32, Layout, Response, Sense, Ui, Vec2};

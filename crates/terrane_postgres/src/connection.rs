@@ -1,4 +1,4 @@
-//! One connection, and attempts to have one.
+//! Connections: a single one, attempts to have one, encryption, and the pool for reads.
 
 use crate::address::Address;
 use crate::failure::{Failure, IN_USE, Kind};

@@ -1,4 +1,4 @@
-//! Storage backends: their interface, and the ones of this crate.
+//! Storage backends: their ordered maps, their interface, and the ones of this crate.
 
 pub mod conformance;
 pub(super) mod memory;

@@ -22,8 +22,12 @@ pub mod schematics;
 mod snapshot_check;
 #[cfg(feature = "rocksdb")]
 mod snapshot_files;
+#[cfg(test)]
+mod tests;
 mod verify;
 
+#[doc(hidden)]
+pub use backup_request::FoundRequest;
 pub use backup_request::{BackupProgress, BackupRequest};
 pub use copy::{copy_store, copy_world_into};
 pub use error::UpkeepError;
@@ -31,19 +35,13 @@ pub use exports::{
     EXPORT_SIGNATURE, ExistingGround, ExportOptions, ExportReport, ImportOptions, ImportReport, LostObject, export_file,
 };
 pub use info::{InspectedChunk, StoredPlayer, WorldInfo};
+#[cfg(feature = "rocksdb")]
+pub use new_world::{copy_world, import_world, restore_world, salvage_world};
 pub use prune::{KeptEntity, PruneReport};
 pub use salvage::salvage;
 pub use verify::{Damage, VerifyReport};
 
 use serde::{Deserialize, Serialize};
-
-#[cfg(test)]
-mod tests;
-
-#[doc(hidden)]
-pub use backup_request::FoundRequest;
-#[cfg(feature = "rocksdb")]
-pub use new_world::{copy_world, import_world, restore_world, salvage_world};
 
 /// The maximum length of a list: reports are held in memory, and some are written repeatedly.
 const MAX_LISTED: usize = 1_000;

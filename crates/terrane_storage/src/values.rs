@@ -1,4 +1,4 @@
-//! The kinds of stored values, and their encodings.
+//! The kinds of stored values and their encodings, and the header of a world.
 
 pub(super) mod block_ticks;
 pub(super) mod blocks;

@@ -1,4 +1,4 @@
-//! Block types: their names, their properties and the stable numbers that chunks store.
+//! Block types: their names, their properties, the stable numbers that chunks store, and sets of them.
 //!
 //! A [`BlockRegistry`] gives every [`BlockType`] a [`BlockId`], and every [`BlockComponent`] a [`BlockComponentId`]. A
 //! world stores the registry's lists in the order of the ids, so a number keeps its meaning when the game later adds,

@@ -1,4 +1,4 @@
-//! Decides which columns tick together: the state machine of sections and regions.
+//! Decides which columns tick together: the state machine of sections and regions, and its configuration.
 //!
 //! A [`Regionizer`] tracks which columns exist. It divides the plane into *sections* of 2^n x 2^n columns, keeps a rim
 //! of empty sections around sections with columns, and groups sections into *regions*: nearby sections share a region,

@@ -1,4 +1,5 @@
-//! How ground is generated in a dimension: the game's settings, and the coordinator's state for them.
+//! How ground is generated in a dimension: the game's settings, the coordinator's state, the turns of viewers, and the limit
+//! per second.
 
 use crate::coordinator::demand::failures::Failures;
 use crate::coordinator::figures::totals::RecentRate;
@@ -38,7 +39,13 @@ impl GenerationState {
 /// One out of this many orders goes to the viewer that has waited longest.
 const ROUND: u64 = 4;
 
-/// The turns of one dimension. A plain data structure.
+/// The turns of the viewers of one dimension: the nearest work over all viewers comes first, and now and then the viewer that has
+/// waited longest. A plain data structure.
+///
+/// With the nearest work alone, a crowd that keeps moving would starve a lone viewer whose ground is farther away. So every
+/// [`ROUND`]th order goes to the viewer that has waited longest. An order serves every viewer that has it in range, so a crowd
+/// in one place takes one turn together. Of n viewers with work, each is served at least once in n times [`ROUND`] orders,
+/// however near the work of the others is; viewers that share their range count as one.
 #[derive(Clone, Debug, Default)]
 pub struct Turns {
     turn: u64,

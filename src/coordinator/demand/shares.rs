@@ -1,4 +1,4 @@
-//! Computes how much of each of several discs is not covered by the discs before it.
+//! Computes how much of each of several discs is not covered by the discs before it, and how far loading and generating have come.
 //!
 //! With these shares, the missing columns of all discs together follow from those of each disc, without a walk over all
 //! columns. The result is exact where discs do not overlap. Where they do, it is an estimate that assumes an even spread of

@@ -1,4 +1,4 @@
-//! The tickets that keep ground loaded, and the ground of each.
+//! The tickets that keep ground loaded, the ground of each, and where viewers are heading.
 
 use crate::coordinator::demand::outlook::Outlook;
 use crate::simulation::ViewerRadii;
@@ -93,7 +93,7 @@ const LEAP: u128 = 16;
 /// The time in milliseconds for which a viewer that stopped is still expected to move on, and the step of that estimate.
 const STEP: u128 = 250;
 
-/// The speed of a viewer, in columns per second. A plain data structure.
+/// Where a viewer is heading, estimated from its moves: its speed in columns per second. A plain data structure.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Heading {
     speed: (f64, f64),

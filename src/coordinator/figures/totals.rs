@@ -1,4 +1,4 @@
-//! The coordinator's counts over its whole run.
+//! The coordinator's counts over its whole run, recent rates, frame times, and the end of a burst.
 
 use crate::coordinator::figures::history::TickHistory;
 use crate::coordinator::messages::statistics::WorldStatistics;
@@ -75,7 +75,7 @@ const LEAST_BYTES: usize = 32 << 20;
 /// A burst is over after this many statistics (one second) without a decrease.
 const CALM: u32 = 4;
 
-/// The recent memory use. A plain data structure.
+/// Detects the end of a burst of regions and columns, so that its memory returns to the system. A plain data structure.
 #[derive(Debug, Default)]
 pub struct Burst {
     /// The maximum since memory was last returned.

@@ -1,4 +1,4 @@
-//! Where each entity is.
+//! Where each entity is, and the entities that leave a region during a capture.
 
 use crate::coordinator::messages::jobs::JobId;
 use crate::region::RegionId;
@@ -117,7 +117,12 @@ impl Directory {
     }
 }
 
-/// Entities that left a region and that running captures have not seen.
+/// Entities that left a region while they were in a box that is being captured, and that the capture has not seen.
+///
+/// Columns are captured one after the other, so an entity that walks from a column that was not captured yet into one that was
+/// is in neither. At the end of a capture each region looks once at all of its columns in the box. An entity that is in no
+/// region at that moment was seen when it left its last one: on its way to another region, or with evicted columns.
+/// So no entity is missed, as in the global snapshots of Chandy and Lamport.
 #[derive(Default)]
 pub struct Sightings(BTreeMap<JobId, Watch>);
 

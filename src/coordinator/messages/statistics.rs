@@ -1,4 +1,4 @@
-//! The statistics of the world, of each dimension and of each region.
+//! The statistics of the world, of each dimension, region and server, and the order to drain a server.
 
 use crate::coordinator::messages::clocks::DimensionClock;
 use crate::coordinator::messages::faults::RegionFault;

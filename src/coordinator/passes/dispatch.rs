@@ -1,4 +1,4 @@
-//! Starts the regions that are due, earliest deadline first.
+//! Advances the clocks, and starts the regions that are due, earliest deadline first.
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::dimension::DimensionBook;
@@ -139,6 +139,7 @@ pub fn finish_lockstep(mut inbound: ResMut<Inbound>, mut world: Surroundings) {
     }
 }
 
+/// Advances all clocks.
 pub fn advance_clocks(
     mut clock: ResMut<Clock>,
     mut orders: ResMut<Orders>,

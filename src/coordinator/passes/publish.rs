@@ -1,4 +1,4 @@
-//! Hands over the published changes, and logs repeated problems.
+//! Takes the statistics, hands over the published changes, and logs repeated problems.
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::demand::failures::ColumnComplaints;

@@ -1,4 +1,4 @@
-//! Asks the regions for their unsaved state, and commits the pending save.
+//! Asks the regions for their unsaved state, commits the pending save, and tells how commits ended.
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::dimension::DimensionBook;

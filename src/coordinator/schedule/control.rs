@@ -1,4 +1,4 @@
-//! Carries out the main world's orders for clocks and regions.
+//! Carries out the main world's orders for clocks and regions, and for regions that tick together.
 
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;

@@ -1,4 +1,4 @@
-//! Orders of columns: their limit, and their way to the threads that generate and load.
+//! Orders of columns: their limit, their way to the threads, and the game's changes of how ground is generated.
 
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::demand::pacing::InFlightLimit;
@@ -292,6 +292,7 @@ pub(crate) fn set_generation(
     dimension.demand.has_moved_viewers |= settings.paused;
 }
 
+/// Changes the limits of what may be in flight.
 pub(crate) fn set_pacing(In(pacing): In<Pacing>, mut orders: ResMut<Orders>) {
     orders.limit.settings = pacing;
 }

@@ -67,11 +67,12 @@ fn act(world: &mut World, region: usize, stone: BlockId, log: &Log) {
     post.run_on(walker((region + 1) % 3), 0, found, retired);
 }
 
-/// Checks that everything that is published or on its way is in the pending save.
-fn check(world: &mut Surroundings, link: &MainLink) {
+/// Checks that everything that is published or on its way is in the pending save. Returns the number of published chunks.
+fn check(world: &mut Surroundings, link: &MainLink) -> usize {
     world.publisher.hand_over();
     let pending = &world.saves.pending;
-    for (at, chunk) in link.take_published().iter().flat_map(|published| &published.chunks) {
+    let published = link.take_published().unwrap_or_default();
+    for (at, chunk) in &published.chunks {
         assert_eq!(pending.chunks.get(at), Some(chunk), "a chunk at {at:?} was published before it is to be saved");
     }
     for id in (0..3).flat_map(|region| [walker(region), wanderer(region)]) {
@@ -80,10 +81,11 @@ fn check(world: &mut Surroundings, link: &MainLink) {
             assert_eq!(record.map(|record| (record.dimension, record.column())), Some((dimension, column)), "{id}");
         }
     }
+    published.chunks.len()
 }
 
-/// Runs a tick of all regions, whose outboxes come back in this order.
-fn tick(unwatched: &mut Unwatched, order: [usize; 3]) {
+/// Runs a tick of all regions, whose outboxes come back in this order. Returns the number of published chunks.
+fn tick(unwatched: &mut Unwatched, order: [usize; 3]) -> usize {
     let link = &unwatched.link;
     let world = unwatched.app.world_mut();
     world.run_system_once(advance_clocks).unwrap();
@@ -95,11 +97,13 @@ fn tick(unwatched: &mut Unwatched, order: [usize; 3]) {
     done.sort_by_key(|done| done.region);
     let mut done: Vec<_> = done.into_iter().map(Some).collect();
     assert_eq!(done.len(), 3);
+    let mut published = 0;
     for place in order {
         parts.finish(done[place].take().unwrap());
-        check(&mut parts, link);
+        published += check(&mut parts, link);
     }
     world.run_system_once(sort_letters).unwrap();
+    published
 }
 
 fn run(orders: [[usize; 3]; 4]) -> Ended {
@@ -136,7 +140,9 @@ fn run(orders: [[usize; 3]; 4]) -> Ended {
         post(&mut unwatched, region, Box::new(move |world: &mut World| act(world, region, stone, &log)));
     }
     unwatched.app.world_mut().run_system_once(sort_letters).unwrap();
-    orders.into_iter().for_each(|order| tick(&mut unwatched, order));
+    unwatched.link.take_published();
+    let published: usize = orders.into_iter().map(|order| tick(&mut unwatched, order)).sum();
+    assert_eq!(published, 3, "the edited chunk of each region");
 
     let world = unwatched.app.world_mut();
     let mut state = SystemState::<Surroundings>::new(world);

@@ -1,4 +1,4 @@
-//! Pools for generating and loading columns.
+//! Pools for generating and loading columns, and the orders that no thread has begun.
 
 use crate::coordinator::threads::exchange::{Event, Notifier};
 use crate::simulation::{ColumnError, ColumnSource, FetchedColumn, LoadedColumn};
@@ -217,6 +217,8 @@ impl Urgency {
 /// How many columns farther from the viewers an order may be than at first before it is taken back.
 const SLACK: f64 = 4.0;
 
+/// Orders that no thread has begun. A thread takes the nearest order at the last moment, and orders that are far by then can
+/// be taken back.
 #[derive(Clone, Default)]
 pub struct OrderQueue(Arc<Mutex<Vec<ColumnOrder>>>);
 

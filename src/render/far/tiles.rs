@@ -1,4 +1,4 @@
-//! Tiles of far columns, and their meshes.
+//! Tiles of far columns, the summaries of their columns, and their meshes.
 
 use super::super::queue::{ColumnKey, nearest};
 use crate::chunk::{ColumnSummary, Detail, SummaryCell};

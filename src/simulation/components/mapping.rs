@@ -1,4 +1,4 @@
-//! Mapping entity references between worlds.
+//! Mapping entity references and change ticks between worlds.
 
 use bevy::ecs::change_detection::{ComponentTicks, DetectChangesMut, Tick};
 use bevy::ecs::entity::EntityMapper;

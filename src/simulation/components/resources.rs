@@ -1,4 +1,4 @@
-//! Resources of regions when regions merge and split.
+//! Resources and placed messages of regions when regions merge and split.
 
 use crate::region::RegionPart;
 use crate::simulation::components::mapping::{Arrived, Mapping};

@@ -1,4 +1,4 @@
-//! The stored form of entities: reading and spawning it in a region world.
+//! The stored form of entities, and their saved components by stored name.
 
 use crate::block::Schema;
 use crate::simulation::components::mapping::{Arrived, BoxedComponent, ChangeClock, Mapping};

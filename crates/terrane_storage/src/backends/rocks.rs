@@ -1,4 +1,4 @@
-//! A store on disk, with RocksDB.
+//! A store on disk, with RocksDB: reading, writing, reclaiming space, and the number of entries to expect.
 
 mod backups;
 mod files;

@@ -1,4 +1,4 @@
-//! A summary of a world's contents, made without reading all of them.
+//! A summary of a world's contents, made without reading all of them, and the inspection of single chunks.
 
 use crate::chunk::Chunk;
 use crate::space::{BlockPos, ChunkPos, DimensionId};

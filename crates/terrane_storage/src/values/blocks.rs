@@ -1,4 +1,4 @@
-//! The block types of a world: the layout of its chunks, and which blocks are opaque.
+//! The block types of a world, stored and in memory: the layout of its chunks, and which blocks are opaque.
 
 use crate::block::{BlockId, BlockRegistry, BlockRegistryError};
 use crate::chunk::{Chunk, format};

@@ -1,4 +1,4 @@
-//! Crossings in the whole world, whichever server they go to.
+//! Crossings in the whole world, whichever server they go to, and what a server reads of a plot that it has acquired.
 
 use crate::bytes::record;
 use crate::servers::Plot;

@@ -1,4 +1,4 @@
-//! [`BlockShape`]: the form of the blocks of a type.
+//! [`BlockShape`]: the form of the blocks of a type, and [`ShapeBox`]: an axis-aligned part of a block.
 
 #[cfg(test)]
 mod tests;

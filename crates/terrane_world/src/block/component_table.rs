@@ -1,4 +1,4 @@
-//! The block components of a world, and the migrations of their values.
+//! The block components of a world, the migrations of their values, and the records that a world stores of its block types.
 
 use super::block_name::check_base;
 use super::{BlockComponent, BlockComponentId, BlockComponentLayout, BlockNameError, Schema, SchemaError};

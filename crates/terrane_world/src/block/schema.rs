@@ -1,4 +1,4 @@
-//! Versions of the bytes of a component, and migrations from older versions.
+//! [`BlockComponent`]: a component as a game registers it, with the versions of its bytes and migrations from older ones.
 
 use bytemuck::Pod;
 use std::borrow::Cow;

@@ -1,4 +1,5 @@
-//! Upgrades chunks to a registry: replaces outdated block ids, migrates components and finds unknown ids.
+//! Upgrades chunks to a registry: replaces outdated block ids, migrates components and finds unknown ids. [`Renumbering`]
+//! converts them between two registries.
 
 use super::Chunk;
 use crate::block::{BlockComponentId, BlockId, BlockLayout, BlockRegistry, BlockRegistryError};

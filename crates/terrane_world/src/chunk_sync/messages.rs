@@ -1,4 +1,5 @@
-//! The messages of clients and servers: a format byte, then postcard. Messages of the server are compressed by zlib.
+//! The messages of clients and servers, their [`SyncArea`] and [`SyncError`]. A message is a format byte, then postcard; those of the
+//! server are compressed by zlib.
 //!
 //! Messages about edits have a format byte of their own. A server announces that it takes edits, so a client or a server that
 //! does not know that format gets none of them from the other side, except for this announcement.

@@ -1,4 +1,4 @@
-//! [`Select`]: two generators, and a mask that chooses between them.
+//! [`Select`]: two generators, and the [`Mask`] that chooses between them.
 
 #[cfg(test)]
 mod tests;

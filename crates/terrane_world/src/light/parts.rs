@@ -1,4 +1,4 @@
-//! Light maps that merge, split, and begin with light that is up to date.
+//! [`ColumnLight`]: the light of one column, and light maps that merge, split, and begin with light that is up to date.
 
 use super::map::{LitColumn, NONE, SIDES, Slot, beyond};
 use super::{ChunkLight, LightMap};

@@ -1,4 +1,4 @@
-//! [`WalkTable`]: what blocks mean to a walker.
+//! [`WalkTable`]: what blocks mean to a [`Walker`], which moves along a path.
 
 use super::{LAYERS, PATH_REACH, SWIMS_FROM};
 use crate::block::tags::CLIMBABLE;

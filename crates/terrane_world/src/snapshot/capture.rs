@@ -1,4 +1,4 @@
-//! [`Snapshot`], and the methods that add columns to it.
+//! [`Snapshot`], the methods that add columns to it, and the removal of entities by UUID.
 
 #[cfg(test)]
 mod tests;

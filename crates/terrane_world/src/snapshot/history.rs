@@ -1,4 +1,4 @@
-//! [`EditHistory`]: undo and redo.
+//! [`EditHistory`]: undo and redo, and the memory of snapshots.
 
 mod edit;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Moves, turns and flips snapshots.
+//! Moves, turns and flips snapshots: [`Relocation`] is a move with a turn, [`BlockTurns`] the turned states of blocks.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! Computes the restored chunks of a snapshot.
+//! Computes the restored chunks of a snapshot: which parts, which blocks ([`BlockFilter`]), and in which order
+//! ([`RestoreSequence`]).
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! [`BlockBox`]: the blocks between two corners.
+//! [`BlockBox`]: the blocks between two corners, and [`ChunkPart`]: the cells of a chunk that lie in a box.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The composite values of an export's objects.
+//! The composite values of an export's objects, and kept objects: those of games and of later versions.
 
 use crate::bytes::up_to;
 use crate::space::{
@@ -166,10 +166,12 @@ impl WorldStore {
     }
 }
 
+/// The key of a kept object of a game, by its name.
 pub(super) fn object_key(dimension: DimensionId, name: &str) -> Vec<u8> {
     keys::object_key(dimension, Name::parse(name).column(), name)
 }
 
+/// Keeps an object of a game.
 pub(super) fn put_object(writes: &mut WriteBatch, dimension: DimensionId, name: &str, version: u64, data: &[u8]) {
     writes.put(Family::Meta, object_key(dimension, name), envelope::sealed(version, data));
 }

@@ -1,4 +1,4 @@
-//! Component arrays in the bytes of a chunk.
+//! Component arrays in the bytes of a chunk, and the blocks that have each component, in the same order.
 
 use super::{ChunkFormatError, part};
 use crate::block::{BlockComponentLayout, BlockLayout};

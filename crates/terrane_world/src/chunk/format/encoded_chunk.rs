@@ -1,4 +1,4 @@
-//! [`EncodedChunk`]: reads single blocks and components without decoding the whole chunk.
+//! [`EncodedChunk`]: reads single blocks and components without decoding the whole chunk. Also packed numbers of any bit width.
 
 use super::component_array::read_array;
 use super::{

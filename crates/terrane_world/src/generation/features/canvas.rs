@@ -1,4 +1,4 @@
-//! What a feature gets to draw itself: [`FeatureCanvas`], [`FeatureRandom`] and [`FeatureReach`].
+//! What a feature gets to draw itself: [`FeatureCanvas`], [`FeatureRandom`] and [`FeatureReach`], and [`FeatureError`].
 
 use crate::block::{BlockId, BlockRegistry};
 use crate::generation::digest::scramble;

@@ -1,4 +1,4 @@
-//! Reads the samples of a map from a PNG file.
+//! Reads the samples of a map from a PNG file, with [`HeightmapError`].
 
 use png::{BitDepth, ColorType, Decoder, DecodingError, Limits, Transformations};
 use std::io::{self, BufRead, Read, Seek};

@@ -1,4 +1,4 @@
-//! Reads schematics of all versions.
+//! Reads schematics of all versions, and decompresses them while reading.
 
 use super::draft::Draft;
 use super::nbt::{Budget, NbtKind, Reader};

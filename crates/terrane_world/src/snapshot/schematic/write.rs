@@ -1,4 +1,4 @@
-//! Writes schematics.
+//! Writes schematics, by a [`Plan`] of the palette and of each block.
 
 mod slab;
 

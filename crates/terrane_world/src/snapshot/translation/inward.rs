@@ -1,4 +1,4 @@
-//! Translates the names of a schematic's palette to numbers of a registry.
+//! Translates the names of a schematic's palette to numbers of a registry, with a placeholder for unknown states.
 
 use super::{TranslationOptions, TranslationReport};
 use crate::block::{
