@@ -20,6 +20,7 @@ use std::sync::Mutex;
 const PLACES: [i64; 3] = [0, 1_600_000, 3_200_000];
 
 #[derive(Component, Clone, PartialEq, Serialize, Deserialize, TypePath)]
+#[type_path = "bevy_terrane"]
 struct Mark(usize);
 
 type Log = Arc<Mutex<Vec<String>>>;
