@@ -87,6 +87,8 @@ fn ask(address: SocketAddr, request: &str) -> String {
 fn a_collector_gets_the_figures_of_the_world_and_of_each_region() {
     let mut app = game(lockstep());
     app.add_plugins(MetricsPlugin { address: (Ipv4Addr::LOCALHOST, 0).into() });
+    let types = app.world().resource::<AppTypeRegistry>().clone();
+    assert!(types.read().get_with_type_path("terrane_metrics::MetricsServer").is_some());
     let dimension = flat(&mut app);
     for place in [0.0, 4_000.0] {
         viewer(&mut app, dimension, place, 0.0, 2);

@@ -4,6 +4,7 @@ use crate::support::*;
 use bevy::ecs::system::SystemState;
 use bevy::reflect::list::DynamicList;
 use bevy::reflect::structs::DynamicStruct;
+use bevy_terrane::plugin::LetterLimits;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore};
 use bevy_terrane::view::RegionOrder;
@@ -275,6 +276,58 @@ fn an_entity_is_followed_across_regions() {
     let after = look(&mut app, id(1)).unwrap();
     assert_ne!(before.region, after.region);
     assert_eq!(Some(after.region), region_at(app.world(), dimension, there.column()).map(|region| region.region));
+}
+
+/// Promise, inspection: A question to a region of a sparse dimension loads no ground.
+#[test]
+fn a_question_in_a_sparse_dimension_loads_nothing() {
+    let mut app = game(lockstep());
+    let high = Dimension::new("high", Flat::new()).with_height(0..1 << 20);
+    let dimension = spawn_dimension(&mut app, high);
+    let above = BlockPos::new(8, 1 << 19, 8);
+    let viewer = Viewer::in_dimension(dimension).with_radius(0).with_vertical_radius(1);
+    app.world_mut().spawn((viewer, Position::new(DimensionId::default(), above)));
+    start(&mut app);
+    update(&mut app, 20);
+    let loaded = |app: &App| {
+        let columns = app.world().resource::<PublishedColumns>();
+        columns.column(dimension, above.column()).unwrap().loaded().unwrap().clone()
+    };
+    let before = loaded(&app);
+    assert!(before.contains(above.chunk().y) && !before.contains(0), "{before:?}");
+    list(&mut app, dimension, Filter::default());
+    update(&mut app, 20);
+    assert_eq!(loaded(&app), before);
+}
+
+/// Promise, inspection: A paused region answers with its next tick.
+#[test]
+fn a_paused_region_answers_with_its_next_tick() {
+    let (mut app, dimension) = world(lockstep());
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
+    order(&mut app, dimension, HERE.column(), RegionOrder::Pause);
+    update(&mut app, 5);
+    let mut state = SystemState::<Inspector>::new(app.world_mut());
+    let mut inspector = state.get_mut(app.world_mut()).unwrap();
+    let mut asked = inspector.list((dimension, region), Filter::default(), None).unwrap();
+    state.apply(app.world_mut());
+    update(&mut app, 20);
+    assert!(asked.take().is_none());
+    order(&mut app, dimension, HERE.column(), RegionOrder::Resume);
+    update(&mut app, 5);
+    assert_eq!(asked.take().unwrap().unwrap().region, region);
+}
+
+/// Promise, inspection: A question that is lost on its way is an error, and nobody waits for ever.
+#[test]
+fn questions_beyond_the_limits_of_letters_are_errors() {
+    let letters = LetterLimits { sender_bytes: 1, ..default() };
+    let (mut app, dimension) = world(TerranePlugin { limits: Limits { letters, ..default() }, ..lockstep() });
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
+    let lost = ask(&mut app, |inspector| inspector.list((dimension, region), Filter::default(), None));
+    assert_eq!(lost, Err(InspectError::Dropped));
+    let lost = look(&mut app, id(1));
+    assert!(matches!(lost, Err(InspectError::Unreachable(Undeliverable::TooManyLetters))), "{lost:?}");
 }
 
 /// Everything in a store after a hundred ticks, in each of which somebody looks if `looks`.

@@ -68,6 +68,8 @@ fn two_regions(plugin: TerranePlugin) -> (App, DimensionId) {
         PrimaryEguiContext,
         EguiMultipassSchedule::new(EguiPrimaryContextPass),
     ));
+    let types = app.world().resource::<AppTypeRegistry>().clone();
+    assert!(types.read().get_with_type_path("terrane_overlay::Overlay").is_some());
     let dimension = flat(&mut app);
     for block in [HERE, THERE] {
         viewer(&mut app, dimension, block.x as f32, 0.0, 1);

@@ -48,6 +48,9 @@ fn run_steps(cargo: &Cargo, steps: &mut Steps, programs: &mut Programs) -> Resul
         let name = if features.is_empty() { "no features" } else { features };
         steps.run(&format!("Lints, {name}"), cargo.command(&check).args(["--", "-D", "warnings"]))?;
     }
+    let upon = ["terrane_inspect", "terrane_metrics", "terrane_overlay"].map(|name| format!("--package={name}"));
+    let mut check = cargo.command(&["clippy", "--lib"]);
+    steps.run("Lints, crates upon this one", check.args(upon).args(["--", "-D", "warnings"]))?;
     let alone = ["terrane_objects", "terrane_postgres", "terrane_storage", "terrane_world"]
         .map(|name| format!("--package={name}"));
     let mut check = cargo.command(&["clippy", "--lib", "--no-default-features"]);

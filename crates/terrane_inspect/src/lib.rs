@@ -19,7 +19,7 @@ use std::time::Duration;
 use thiserror::Error;
 use uuid::Uuid;
 
-/// The time of a tick that an answer may take. What has begun is completed.
+/// The time of a tick after which an answer begins no further archetype, run of entities or component.
 const BUDGET: Duration = Duration::from_micros(200);
 
 /// Asks regions, from the main world. See the [crate](self).
@@ -71,7 +71,7 @@ pub enum InspectError {
     WrongValue {
         /// The component's type path.
         component: String,
-        /// What is wrong with it.
+        /// Why it is none.
         reason: String,
     },
 }

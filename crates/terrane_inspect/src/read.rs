@@ -1,4 +1,4 @@
-//! What a region answers about its entities.
+//! The answers of a region about its entities.
 
 use crate::value::{Left, Value, reflection};
 use crate::{BUDGET, InspectError};

@@ -24,7 +24,7 @@ const MOST_PARTS: usize = 2_000;
 const MOST_TEXT: usize = 1 << 20;
 const DEEPEST: usize = 32;
 
-/// What is left for one answer.
+/// The parts and the bytes of text that still fit into one answer.
 pub struct Left {
     parts: usize,
     text: usize,

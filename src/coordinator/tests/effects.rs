@@ -1,4 +1,4 @@
-//! What regions hand out takes effect in an order that does not depend on which region comes back first.
+//! The effects of outboxes do not depend on the order in which regions come back.
 
 use super::*;
 use crate::block::{BlockId, BlockType};
@@ -32,7 +32,7 @@ struct Ended {
     entities: BTreeMap<Uuid, Option<EntityRecord>>,
     chunks: BTreeMap<(DimensionId, ChunkPos), Arc<Chunk>>,
     whereabouts: Vec<Option<Whereabouts>>,
-    /// What the letters say that arrived, sorted.
+    /// The notes of the letters that arrived, sorted.
     log: Vec<String>,
 }
 
@@ -68,7 +68,8 @@ fn act(world: &mut World, region: usize, stone: BlockId, log: &Log) {
     post.run_on(walker((region + 1) % 3), 0, found, retired);
 }
 
-/// Checks that everything that is published or on its way is in the pending save. Returns the number of published chunks.
+/// Checks that entities on their way are in the pending save, with the chunks that their regions have changed in the same tick. Returns
+/// the number of published chunks.
 fn check(world: &mut Surroundings, link: &MainLink) -> usize {
     world.publisher.hand_over();
     let pending = &world.saves.pending;
@@ -156,8 +157,8 @@ fn run(orders: [[usize; 3]; 4]) -> Ended {
     Ended { entities, chunks, whereabouts, log }
 }
 
-/// Promise, crate: What regions hand out in one tick has the same effects in whatever order they come back, and nothing is
-/// published or delivered that the next save does not contain.
+/// Promise, crate: The outboxes of one tick have the same effects in any order, and an entity that leaves its region takes the
+/// region's unsaved changes along into the pending save.
 #[test]
 fn outboxes_have_the_same_effects_in_any_order() {
     let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];

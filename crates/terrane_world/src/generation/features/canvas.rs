@@ -1,4 +1,4 @@
-//! What a feature gets to draw itself: [`FeatureCanvas`], [`FeatureRandom`] and [`FeatureReach`], and [`FeatureError`].
+//! The tools with which a feature draws itself: [`FeatureCanvas`], [`FeatureRandom`] and [`FeatureReach`]. Also [`FeatureError`].
 
 use crate::block::{BlockId, BlockRegistry};
 use crate::generation::digest::scramble;
