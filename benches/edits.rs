@@ -10,12 +10,12 @@ use bevy::asset::AssetPlugin;
 use bevy::prelude::*;
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkMesh;
 use bevy_terrane::testing::{block_at, headless, id_of, spawn_dimension, start};
 use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer, PublishedColumns};
 use report::report;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
+use terrane_render::{ChunkMesh, ChunkRenderPlugin};
 
 const FRAME: Duration = Duration::from_micros(16_667);
 const EDITS: i64 = 200;

@@ -23,12 +23,12 @@ use bevy::window::ExitCondition;
 use bevy::winit::WinitPlugin;
 use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{ChunkMesh, ChunkMeshProgress};
 use bevy_terrane::space::cell_position;
 use bevy_terrane::testing::{headless, spawn_dimension, start};
 use bevy_terrane::view::WorldStatistics;
 use report::report;
 use std::time::{Duration, Instant};
+use terrane_render::{ChunkMesh, ChunkMeshProgress, ChunkRenderPlugin};
 
 const FRAMES: usize = 150;
 const RADIUS: u32 = 32;

@@ -20,6 +20,7 @@ use resident::resident;
 use square::{Seen, terrane, watch};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use terrane_render::ChunkRenderPlugin;
 
 const FRAME: Duration = Duration::from_micros(16_667);
 

@@ -2,12 +2,12 @@
 //! through water and leaves.
 
 use bevy::prelude::*;
-use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{BlockMesh, ChunkMeshProgress};
 use bevy_terrane::view::WorldStatistics;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
+use terrane_dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
+use terrane_render::{BlockMesh, ChunkMeshProgress, ChunkRenderPlugin};
 
 #[path = "shared/bodies.rs"]
 mod bodies;

@@ -1,12 +1,12 @@
 //! The game so far, with a moon that has a clock of its own, and a portal through which wisps go there.
 
-use bevy_terrane::dev::FlyCamera;
 use bevy_terrane::generation::GroundCover;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{ChunkMesh, SeenDimension};
 use bevy_terrane::view::{Coupling, DimensionClock};
 use hud::mobs::bodies::PartsPlugin;
 use serde::{Deserialize, Serialize};
+use terrane_dev::FlyCamera;
+use terrane_render::{ChunkMesh, SeenDimension};
 
 #[expect(dead_code, reason = "the `main` of the step before")]
 #[path = "hud.rs"]

@@ -2,9 +2,9 @@
 
 use bevy_terrane::block::BlockRegistryError;
 use bevy_terrane::chunk::RayHit;
-use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::RenderOrigin;
+use terrane_dev::{DevPlugins, FlyCamera, SkyPlugin};
+use terrane_render::{ChunkRenderPlugin, RenderOrigin};
 
 #[path = "shared/outline.rs"]
 mod outline;

@@ -1,7 +1,8 @@
 //! A world to fly over and to dig in: the first game of the README.
 
-use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
+use terrane_dev::{DevPlugins, FlyCamera, SkyPlugin};
+use terrane_render::ChunkRenderPlugin;
 
 fn main() -> AppExit {
     App::new()

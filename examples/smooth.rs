@@ -2,12 +2,12 @@
 
 use bevy::asset::{RenderAssetUsages, uuid_handle};
 use bevy::mesh::{Indices, PrimitiveTopology};
-use bevy_terrane::dev::{DevPlugins, FlyCamera, SkyPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{BlockMesher, MeshPart, PaddedBlocks};
 use fast_surface_nets::ndshape::{ConstShape, ConstShape3u32};
 use fast_surface_nets::{SurfaceNetsBuffer, surface_nets};
 use std::sync::Arc;
+use terrane_dev::{DevPlugins, FlyCamera, SkyPlugin};
+use terrane_render::{BlockMesher, ChunkRenderPlugin, MeshPart, PaddedBlocks};
 
 /// A chunk and one block around it.
 type Samples = ConstShape3u32<18, 18, 18>;

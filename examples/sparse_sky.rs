@@ -1,10 +1,10 @@
 //! The digging game in a sky without end: a dimension as high as `i64` reaches, of which only the heights around a viewer exist.
 
-use bevy_terrane::dev::FlyCamera;
 use bevy_terrane::generation::{GenerateError, GenerateRequest, GeneratorIdentity};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::RenderOrigin;
 use bevy_terrane::simulation::SplitMix64;
+use terrane_dev::FlyCamera;
+use terrane_render::RenderOrigin;
 
 #[expect(dead_code, reason = "the `main` of an earlier step")]
 #[path = "edit.rs"]

@@ -25,21 +25,12 @@
 //! | `coordinator` | the pass between the main world and the regions: collect, stream, deliver, dispatch, publish |
 //! | [`view`] | the main world's side |
 //! | [`plugin`] | [`TerranePlugin`](plugin::TerranePlugin): assembles the modules |
-#![cfg_attr(feature = "render", doc = "| [`render`] | meshes for the main world |")]
-#![cfg_attr(
-    feature = "dev",
-    doc = "| [`dev`] | helpers for examples and young games: windows, a flying camera, a sky, pictures |"
-)]
 #![cfg_attr(feature = "testing", doc = "| [`testing`] | a harness for tests of a game |")]
 
 mod coordinator;
-#[cfg(feature = "dev")]
-pub mod dev;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod plugin;
-#[cfg(feature = "render")]
-pub mod render;
 pub mod simulation;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -100,8 +91,6 @@ pub mod prelude {
     pub use crate::generation::{Features, Flat, Generator, Hills, Layers};
     pub use crate::plugin::{BodyPlugin, TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
     pub use crate::region::RegionPart;
-    #[cfg(feature = "render")]
-    pub use crate::render::{ChunkRenderPlugin, FarRenderPlugin};
     pub use crate::simulation::{
         BlockAccessError, BlockBody, BlockTick, BlockTypes, BodySystems, BodyVelocity, CharacterController,
         EntityIndex, EntityMoved, Floor, Grounded, Intent, Moving, NewColumn, Player, Position, Post, Received,

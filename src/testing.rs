@@ -37,8 +37,6 @@ use crate::generation::Flat;
 use crate::plugin::TickMode;
 use crate::plugin::{TerranePlugin, WorldFailure};
 use crate::simulation::{BlockTypes, Viewer};
-#[cfg(feature = "render")]
-use crate::space::ChunkPos;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{KeyValueStore, StorageConfig};
 use crate::view::RegionStatistics;
@@ -268,21 +266,6 @@ pub fn block_at(world: &World, dimension: DimensionId, position: BlockPos) -> Op
 pub fn id_of(world: &World, name: &str) -> BlockId {
     let id = world.resource::<BlockTypes>().id(name);
     id.unwrap_or_else(|| panic!("no block is called {name}"))
-}
-
-/// The number of quads of these chunks, by [`RenderMode`](crate::render::RenderMode). They are made anew on this thread, as
-/// `ChunkRenderPlugin` makes them, from the blocks that it has seen.
-#[cfg(feature = "render")]
-pub fn chunk_quads(
-    world: &World,
-    dimension: DimensionId,
-    chunks: impl IntoIterator<Item = ChunkPos>,
-) -> Vec<[usize; 3]> {
-    let mut dimensions = world.try_query::<(&Dimension, &DimensionOpen)>();
-    let opened = dimensions.as_mut().and_then(|all| all.iter(world).find(|(_, open)| open.id == dimension));
-    let (of, _) = opened.unwrap_or_else(|| panic!("{dimension} is not open"));
-    let heights = of.heights();
-    chunks.into_iter().map(|chunk| crate::render::count_quads(world, (dimension, &heights), chunk)).collect()
 }
 
 /// The region that owns the column, from the newest statistics, which come every fifth update in lockstep.

@@ -40,10 +40,8 @@ pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
 pub use jobs::{ControlJob, JobEnded};
 pub use mirror::{Mirror, MirrorIndex};
-#[cfg(feature = "render")]
-pub(crate) use own_body::FollowedBodies;
+pub use own_body::{FollowedBodies, OwnBody, OwnStep};
 pub(crate) use own_body::{MainTicks, know_own_bodies, move_own_bodies, send_own_steps};
-pub use own_body::{OwnBody, OwnStep};
 pub use published::{ColumnChange, ColumnChanged, PublishedBlocks, PublishedColumns};
 pub(crate) use receive::Components;
 pub use region_commands::{RegionCommands, Regions};

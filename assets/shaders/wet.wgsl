@@ -1,7 +1,7 @@
 // Wet blocks: darker, and smooth enough to reflect the sun. An extension of the chunks' material, for the example `blocks`.
 
 #import bevy_pbr::{forward_io::FragmentOutput, pbr_functions}
-#import bevy_terrane::chunk_fragment::{VertexOutput, pbr_input}
+#import terrane_render::chunk_fragment::{VertexOutput, pbr_input}
 
 /// 0 for dry blocks, 1 for wet ones.
 @group(#{MATERIAL_BIND_GROUP}) @binding(110) var<uniform> wetness: f32;

@@ -2,10 +2,11 @@
 
 use bevy::asset::AssetPlugin;
 use bevy::prelude::*;
-use bevy_terrane::prelude::{ChunkRenderPlugin, Dimension, Hills, TerranePlugin, Viewer};
+use bevy_terrane::prelude::{Dimension, Hills, TerranePlugin, Viewer};
 use bevy_terrane::testing::spawn_dimension;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use terrane_render::ChunkRenderPlugin;
 
 /// The distance from the viewer to the sides of the square, in blocks.
 pub const HALF: f32 = 256.0;

@@ -34,10 +34,11 @@ mod tell;
 mod watch;
 
 use arguments::Arguments;
-use bevy_terrane::dev::{PicturePlugin, SkyPlugin};
 use bevy_terrane::prelude::*;
 use std::error::Error;
 use std::process::ExitCode;
+use terrane_dev::{PicturePlugin, SkyPlugin};
+use terrane_render::ChunkRenderPlugin;
 
 /// The folder for the world and the pictures.
 const FOLDER: &str = "target/examples/arena";

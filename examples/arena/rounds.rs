@@ -7,15 +7,15 @@ use crate::start::{self, fail};
 use crate::tell::{Run, say};
 use crate::watch::Watch;
 use bevy_terrane::chunk::Column;
-use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkMeshProgress;
 use bevy_terrane::view::{
     Arena, ArenaCreated, ArenaRefused, ArenaReverted, ArenaState, ArenaStatus, Jobs, PublishedColumns,
 };
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
+use terrane_dev::Pictures;
+use terrane_render::ChunkMeshProgress;
 
 /// The time between two explosions.
 const FUSE: Duration = Duration::from_millis(25);

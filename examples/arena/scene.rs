@@ -3,9 +3,9 @@
 use crate::bodies::Part;
 use crate::coliseum::DIMENSION;
 use crate::fight::Bot;
-use bevy_terrane::dev::haze;
 use bevy_terrane::prelude::*;
 use std::f32::consts::TAU;
+use terrane_dev::haze;
 
 /// The position of the camera, in blocks.
 const AWAY: f32 = 92.0;

@@ -6,11 +6,11 @@ mod types;
 
 use bevy::core_pipeline::prepass::{DepthPrepass, MotionVectorPrepass, NormalPrepass};
 use bevy::prelude::*;
-use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{BlockMesh, ChunkMeshProgress};
 use bevy_terrane::view::WorldStatistics;
 use std::path::PathBuf;
+use terrane_dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
+use terrane_render::{BlockMesh, ChunkMeshProgress, ChunkRenderPlugin};
 
 /// The views: name, place, the point that is looked at, and the hour.
 const VIEWS: [(&str, [f32; 3], [f32; 3], f64); 6] = [

@@ -4,7 +4,7 @@ use bevy::pbr::{ExtendedMaterial, MaterialExtension};
 use bevy::prelude::*;
 use bevy::render::render_resource::AsBindGroup;
 use bevy::shader::ShaderRef;
-use bevy_terrane::render::{ChunkMaterial, ChunkMaterialExtensionPlugin};
+use terrane_render::{ChunkMaterial, ChunkMaterialExtensionPlugin};
 
 /// How wet the blocks are.
 #[derive(Asset, AsBindGroup, Clone, TypePath)]

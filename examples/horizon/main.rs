@@ -31,12 +31,13 @@ mod visit;
 mod watch;
 
 use arguments::Arguments;
-use bevy_terrane::dev::{FlyCamera, PicturePlugin, SkyPlugin, haze};
 use bevy_terrane::generation::Heightmap;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::FarView;
 use std::error::Error;
 use std::process::ExitCode;
+use terrane_dev::{FlyCamera, PicturePlugin, SkyPlugin, haze};
+use terrane_render::{ChunkRenderPlugin, FarRenderPlugin};
 
 /// The folder for the world and the pictures.
 const FOLDER: &str = "target/examples/horizon";

@@ -5,14 +5,14 @@ use crate::start::fail;
 use crate::tell::{Run, say};
 use crate::watch::Watch;
 use bevy::ecs::system::SystemParam;
-use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{ChunkMeshProgress, FarMeshProgress};
 use bevy_terrane::space::ColumnArea;
 use bevy_terrane::view::{FarColumns, PublishedColumns};
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
+use terrane_dev::Pictures;
+use terrane_render::{ChunkMeshProgress, FarMeshProgress};
 
 /// The time limit for the land.
 const PATIENCE: Duration = Duration::from_secs(600);

@@ -1,9 +1,10 @@
 //! Islands: a small game. Walk, dig, build, fill chests, and watch sheep find their way. Its rules are in `game`, and what a person sees
 //! is in `view`.
 
-use bevy_terrane::dev::{DevPlugins, SkyPlugin};
 use bevy_terrane::prelude::*;
+use terrane_dev::{DevPlugins, SkyPlugin};
 use terrane_overlay::OverlayPlugin;
+use terrane_render::ChunkRenderPlugin;
 
 mod game;
 mod view;

@@ -5,8 +5,8 @@ use crate::game::chests::{self, OpenChest};
 use crate::game::{hand::Aim, land, sheep::Sheep};
 use bevy_egui::{EguiContexts, EguiPrimaryContextPass, egui};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::BlockMesh;
 use bevy_terrane::simulation::FallingBlock;
+use terrane_render::BlockMesh;
 
 #[path = "../shared/bodies.rs"]
 mod bodies;

@@ -7,14 +7,14 @@ use crate::summary::Record;
 use crate::tell::{Run, say};
 use crate::view::{self, Viewpoints};
 use bevy_egui::PrimaryEguiContext;
-use bevy_terrane::dev::{PicturePlugin, Pictures};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkMeshProgress;
 use bevy_terrane::space::ColumnArea;
 use bevy_terrane::view::{SaveWorld, WorldSaved, WorldStatistics};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use terrane_dev::{PicturePlugin, Pictures};
 use terrane_overlay::{Overlay, OverlayList};
+use terrane_render::ChunkMeshProgress;
 
 /// The default duration of the simulation.
 pub const SECONDS: u64 = 30;

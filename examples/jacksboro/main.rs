@@ -50,13 +50,14 @@ mod view;
 mod window;
 
 use arguments::Arguments;
-use bevy_terrane::dev::SkyPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::region::RegionizerConfig;
 use palette::Palette;
 use std::error::Error;
 use std::process::ExitCode;
+use terrane_dev::SkyPlugin;
 use terrane_overlay::OverlayPlugin;
+use terrane_render::ChunkRenderPlugin;
 
 /// The folder for the world and the pictures.
 const FOLDER: &str = "target/examples/jacksboro";

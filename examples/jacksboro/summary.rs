@@ -4,13 +4,13 @@ use crate::arguments::Arguments;
 use crate::landmarks::LandmarkChecks;
 use crate::start::{self, fail};
 use crate::tell::Run;
-use bevy_terrane::dev::Pictures;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::WorldStatistics;
 use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 use std::time::Duration;
+use terrane_dev::Pictures;
 
 /// Collects figures while the demo runs, and prints them at the end.
 pub struct SummaryPlugin;

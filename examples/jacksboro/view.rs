@@ -1,9 +1,9 @@
 //! The viewpoints of the demo.
 
 use bevy::math::I64Vec2;
-use bevy_terrane::dev::haze;
 use bevy_terrane::generation::Heightmap;
 use bevy_terrane::prelude::*;
+use terrane_dev::haze;
 
 /// The name of the dimension.
 pub const DIMENSION: &str = "jacksboro";

@@ -5,8 +5,8 @@ use crate::palette::Palette;
 use crate::view::{self, Viewpoints};
 use bevy_egui::PrimaryEguiContext;
 use bevy_egui::input::{egui_wants_any_keyboard_input, egui_wants_any_pointer_input};
-use bevy_terrane::dev::{FlyCamera, FlySystems};
 use bevy_terrane::prelude::*;
+use terrane_dev::{FlyCamera, FlySystems};
 
 /// The reach of the hands, in blocks.
 const REACH: f64 = 200.0;

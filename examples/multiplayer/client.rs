@@ -7,14 +7,14 @@ use crate::tell::Run;
 use crate::watch::Watch;
 use bevy_renet::netcode::NetcodeClientPlugin;
 use bevy_renet::{RenetClient, RenetClientPlugin, RenetReceive, RenetSend};
-use bevy_terrane::dev::{PicturePlugin, Pictures, SkyPlugin, haze};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkMeshProgress;
 use bevy_terrane::view::{ChunkSyncClient, PublishedColumns};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fmt::{self, Display, Formatter};
 use std::time::{Duration, Instant};
+use terrane_dev::{PicturePlugin, Pictures, SkyPlugin, haze};
+use terrane_render::{ChunkMeshProgress, ChunkRenderPlugin};
 
 /// The number of the server's dimension on the client, whose own dimensions would start at 0.
 pub const OVERWORLD: DimensionId = DimensionId(1 << 32);

@@ -10,12 +10,12 @@ use crate::tell::Run;
 use crate::watch::Watch;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, PrimaryEguiContext, egui};
 use bevy_renet::{RenetClient, RenetSend};
-use bevy_terrane::dev::{PicturePlugin, Pictures, SkyPlugin, haze};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::ChunkMeshProgress;
 use bevy_terrane::view::ChunkSyncClient;
 use std::error::Error;
 use std::time::Duration;
+use terrane_dev::{PicturePlugin, Pictures, SkyPlugin, haze};
+use terrane_render::{ChunkMeshProgress, ChunkRenderPlugin};
 
 /// The number of the realm's dimension on the client, whose own dimensions would start at 0.
 const OVERWORLD: DimensionId = DimensionId(1 << 32);

@@ -12,7 +12,6 @@ use bevy::log::{Level, LogPlugin};
 use bevy_egui::PrimaryEguiContext;
 use bevy_renet::RenetServerPlugin;
 use bevy_renet::netcode::NetcodeServerPlugin;
-use bevy_terrane::dev::{PicturePlugin, Pictures};
 use bevy_terrane::plugin::{SaveSettings, ThreadSettings};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::StorageConfig;
@@ -20,6 +19,7 @@ use bevy_terrane::view::ServerEnded;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
+use terrane_dev::{PicturePlugin, Pictures};
 use terrane_overlay::{Overlay, OverlayPlugin};
 use terrane_postgres::PostgresStore;
 

@@ -1,7 +1,7 @@
 //! Bodies for entities of regions, which have mirrors in the main world.
 
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{LitExtension, LitMaterial};
+use terrane_render::{LitExtension, LitMaterial};
 
 /// A box of a body: its size and its colour. The first box stands on the ground, and each other on the one before.
 pub type Part = (Vec3, Color);

@@ -1,7 +1,6 @@
 //! Starting an example: with a window if there is a display, and without one otherwise.
 
 use super::tell::{self, Run};
-use bevy_terrane::dev::{DevPlugins, has_display};
 use bevy_terrane::prelude::*;
 use clap::Parser;
 use std::any::Any;
@@ -13,10 +12,10 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use terrane_dev::{DevPlugins, has_display};
 
 /// The log filter. Examples print the rest themselves.
-const LOGGED: &str =
-    "error,bevy_terrane::dev=info,wgpu_hal::vulkan::instance=off,bevy_render::view::window::screenshot=off";
+const LOGGED: &str = "error,terrane_dev=info,wgpu_hal::vulkan::instance=off,bevy_render::view::window::screenshot=off";
 
 /// The body of `main` for examples that draw.
 pub fn main<Arguments: Parser>(run: impl FnOnce(Arguments) -> Result<AppExit, Box<dyn Error>>) -> ExitCode {

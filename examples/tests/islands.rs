@@ -6,13 +6,13 @@ mod game;
 
 use bevy::input::InputSystems;
 use bevy::input::mouse::AccumulatedMouseMotion;
-use bevy_terrane::dev::FirstPersonPlugin;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig};
 use bevy_terrane::testing;
 use game::bag::{BLOCKS, Bag, Chosen};
 use game::land;
 use std::sync::Arc;
+use terrane_dev::FirstPersonPlugin;
 
 /// The game without a window.
 struct Play(App);

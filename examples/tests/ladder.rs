@@ -88,8 +88,16 @@ fn sheep_are_drawn_and_are_still_there_after_a_restart() {
 
 /// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
 #[test]
+fn the_steps_with_other_dimensions_are_drawn() {
+    for name in ["dimensions", "sparse_sky"] {
+        step(name, tempfile::tempdir().unwrap().path());
+    }
+}
+
+/// Promise, examples: Each example of the guide runs with `--headless`, and saves a picture.
+#[test]
 fn the_other_steps_of_the_guide_are_drawn() {
-    for name in ["dimensions", "edit", "hud", "islands", "sparse_sky"] {
+    for name in ["edit", "hud", "islands"] {
         step(name, tempfile::tempdir().unwrap().path());
     }
 }
@@ -202,7 +210,7 @@ fn a_client_that_comes_back_is_sent_only_what_has_changed() {
 #[cfg(all(unix, feature = "realm"))]
 #[test]
 fn two_players_ride_to_others_and_all_outlive_a_server() {
-    let realm = figures("realm", &[], &["ada", "bob", "cid", "dora", "servers", "after-the-death"]);
+    let realm = figures("realm", &[], &["ada", "servers", "after-the-death"]);
     assert!(realm["redirections"].as_u64() >= Some(3) && realm["gems"].as_u64() == Some(12), "{realm}");
     assert!(realm["recovery"].as_f64() < Some(15.0) && realm["chunks_saved"].as_u64() > Some(0), "{realm}");
 }
@@ -231,7 +239,9 @@ fn the_readme_and_the_guide_have_the_first_world() {
     }
     for line in [
         "bevy = { version = \"0.19\", default-features = false }",
-        "bevy_terrane = { version = \"0.1\", features = [\"dev\"] }",
+        "bevy_terrane = \"0.1\"",
+        "terrane_dev = \"0.1\"",
+        "terrane_render = \"0.1\"",
     ] {
         assert!(
             readme.contains(line) && chapter.contains(line),

@@ -61,23 +61,4 @@ pub(super) fn register(app: &mut App) {
         WorldFailure,
         WorldStatistics,
     );
-    #[cfg(feature = "render")]
-    {
-        use crate::render::*;
-        register!(
-            app,
-            BlockMesh,
-            ChunkLooks,
-            ChunkMaterials,
-            FarMaterial,
-            ChunkMesh,
-            ChunkMeshProgress,
-            FarMesh,
-            FarMeshProgress,
-            HiddenFarView,
-            InsideLiquid,
-            PlaceLight,
-            RenderOrigin
-        );
-    }
 }

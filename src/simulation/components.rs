@@ -93,24 +93,8 @@ impl RegionComponents {
         components.register::<Transform>();
         components.register::<GlobalTransform>();
         components.register::<TransformTreeChanged>();
-        #[cfg(feature = "render")]
-        components.register_visibility();
         components.register_relationship::<ChildOf>();
         components
-    }
-
-    #[cfg(feature = "render")]
-    fn register_visibility(&mut self) {
-        use bevy::camera::{primitives, visibility};
-        self.register::<Visibility>();
-        self.register::<InheritedVisibility>();
-        self.register::<ViewVisibility>();
-        self.register::<visibility::VisibilityClass>();
-        self.register::<visibility::VisibilityRange>();
-        self.register::<visibility::RenderLayers>();
-        self.register::<visibility::NoFrustumCulling>();
-        self.register::<visibility::NoAutoAabb>();
-        self.register::<primitives::Aabb>();
     }
 
     /// Makes `T` travel with entities that move to another region.

@@ -181,7 +181,7 @@ pub(crate) fn send_own_steps(mut commands: Commands, mut steps: MessageReader<Ow
 /// Finds the body that an entity follows: the [`OwnBody`] or the [`Mirror`] that the entity itself is, or the nearest of its parents.
 /// An entity that follows a body is in the body's dimension, also after a portal.
 #[derive(SystemParam)]
-pub(crate) struct FollowedBodies<'w, 's> {
+pub struct FollowedBodies<'w, 's> {
     bodies: Query<'w, 's, (&'static Position, Option<&'static OwnBody>), Or<(With<OwnBody>, With<Mirror>)>>,
     parents: Query<'w, 's, &'static ChildOf>,
 }

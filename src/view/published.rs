@@ -193,8 +193,7 @@ impl PublishedBlocks<'_> {
     }
 
     /// Returns `true` if the block is known to be opaque.
-    #[cfg(feature = "render")]
-    pub(crate) fn is_opaque(&self, dimension: DimensionId, position: BlockPos) -> bool {
+    pub fn is_opaque(&self, dimension: DimensionId, position: BlockPos) -> bool {
         self.block(dimension, position).is_some_and(|block| self.types.block(block).is_opaque())
     }
 

@@ -1,9 +1,10 @@
 //! The program: a window, the world on disk, and the game.
 
-use bevy_terrane::dev::{DevPlugins, SkyPlugin};
 use bevy_terrane::prelude::*;
 use my_game::{RulesPlugin, menu, player};
+use terrane_dev::{DevPlugins, SkyPlugin};
 use terrane_overlay::OverlayPlugin;
+use terrane_render::ChunkRenderPlugin;
 
 fn main() -> AppExit {
     App::new()

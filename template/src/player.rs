@@ -2,8 +2,8 @@
 
 use crate::menu::Menu;
 use crate::{OVERWORLD, plant};
-use bevy_terrane::dev::{FlyCamera, FlySystems};
 use bevy_terrane::prelude::*;
+use terrane_dev::{FlyCamera, FlySystems};
 
 /// The reach of the hands, in blocks.
 const REACH: f64 = 60.0;

@@ -1,15 +1,13 @@
-//! The player in first person of `dev`: it logs in where it looks, walks, and goes through portals with camera and viewers.
-
-#![cfg(feature = "dev")]
+//! The player in first person of `terrane_dev`: it logs in where it looks, walks, and goes through portals with camera and viewers.
 
 use crate::support::*;
 use bevy::ecs::system::RunSystemOnce;
 use bevy::input::mouse::AccumulatedMouseMotion;
-use bevy_terrane::dev::{FirstPerson, FirstPersonPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{RenderOrigin, SeenDimension};
 use bevy_terrane::storage::MemoryStore;
 use std::sync::Arc;
+use terrane_dev::{FirstPerson, FirstPersonPlugin};
+use terrane_render::{RenderOrigin, SeenDimension};
 
 /// A flat world and a moon, with a player.
 fn open(store: &Arc<MemoryStore>) -> (App, [DimensionId; 2], Entity) {

@@ -1,7 +1,5 @@
 //! Looks of blocks: from files, in code, and by meshers of the game.
 
-#![cfg(feature = "render")]
-
 use crate::support::process::{output, program};
 use crate::support::*;
 use bevy::asset::AssetPlugin;
@@ -9,11 +7,11 @@ use bevy::image::{CompressedImageFormats, ImageLoader};
 use bevy::log::LogPlugin;
 use bevy::mesh::MeshTag;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use terrane_render::*;
 
 const STONE_ONLY: &str = r#"{ "test:stone": (all: "stone.png") }"#;
 
@@ -88,7 +86,6 @@ fn a_file_of_looks_is_read_again() {
 }
 
 /// Promise, looks: The chunks in view change within a second after a file of looks was saved.
-#[cfg(feature = "dev")]
 #[test]
 fn a_saved_file_is_seen_within_a_second() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,5 @@
 //! Clicks in the overlay have their effect in the simulation.
 
-#![cfg(feature = "render")]
-
 use crate::support::*;
 use bevy::asset::AssetPlugin;
 use bevy::image::ImagePlugin;

@@ -1,7 +1,5 @@
 //! Bevy's pointer events on blocks.
 
-#![cfg(feature = "render")]
-
 use crate::support::*;
 use bevy::asset::AssetPlugin;
 use bevy::camera::NormalizedRenderTarget;
@@ -11,9 +9,9 @@ use bevy::picking::pointer::{Location, PointerAction, PointerId, PointerInput};
 use bevy::picking::{InteractionPlugin, PickingPlugin, PickingSystems, prelude::*};
 use bevy_terrane::chunk::RayHit;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::BlockPickingPlugin;
 use bevy_terrane::space::Face;
 use bevy_terrane::view::DimensionOpen;
+use terrane_render::BlockPickingPlugin;
 
 /// The pointer's ray. A window would make it from the place of the mouse.
 #[derive(Resource)]
@@ -69,7 +67,7 @@ fn clicked_block(app: &mut App) -> Option<BlockPos> {
     Some(click(app)?.1.extra_as::<RayHit>()?.block)
 }
 
-/// Promise, features: With the feature `render`, Bevy's pointer events reach the dimension's entity with the block that is hit.
+/// Promise, features: Bevy's pointer events reach the dimension's entity with the block that is hit.
 #[test]
 fn a_click_reaches_the_block_below_the_pointer() {
     let (mut app, dimension, _) = world(BlockPickingPlugin::default());

@@ -1,20 +1,17 @@
 //! The main world shows its edits before the region has answered.
 
 use crate::support::*;
-#[cfg(feature = "render")]
 use bevy::asset::AssetPlugin;
 use bevy_terrane::prelude::*;
-#[cfg(feature = "render")]
-use bevy_terrane::render::{ChunkMesh, ChunkMeshProgress};
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::view::{AskChunks, ChunksAnswer, RegionOrder};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use terrane_render::{ChunkMesh, ChunkMeshProgress, ChunkRenderPlugin};
 
 /// A place in the air.
 const THERE: BlockPos = BlockPos::new(3, 7, 5);
 /// A place in a chunk of only air.
-#[cfg(feature = "render")]
 const HIGH: BlockPos = BlockPos::new(3, 40, 5);
 
 fn world(plugin: TerranePlugin) -> (App, DimensionId) {
@@ -132,7 +129,6 @@ fn a_prediction_waits_for_a_paused_region_and_not_for_a_halted_one() {
 }
 
 /// Promise, predicted edits: The mesh of a refused block goes, even where there is nothing but air without it.
-#[cfg(feature = "render")]
 #[test]
 fn a_refused_block_is_not_drawn_any_longer() {
     let (mut app, dimension) = world(lockstep());

@@ -1,12 +1,14 @@
 //! Inspectors, scenes and remote tools see the crate's components and resources through Bevy's reflection.
 
 use crate::support::*;
+use bevy::asset::AssetPlugin;
 use bevy::ecs::reflect::{AppTypeRegistry, ReflectComponent};
 use bevy::reflect::GetPath;
 use bevy_terrane::prelude::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use terrane_render::{ChunkRenderPlugin, FarRenderPlugin};
 
 /// The names that the text of a room exports, those of private types re-exported from other modules included.
 fn exported(text: &str) -> BTreeSet<String> {
@@ -43,43 +45,45 @@ fn collect_rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Promise, plugin: All public components and resources have reflection, and the plugin registers them.
-#[test]
-fn every_public_component_and_resource_is_registered() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    // `view` re-exports the messages of the coordinator.
-    let rooms =
-        ["coordinator/messages.rs", "dev.rs", "plugin.rs", "render.rs", "simulation.rs", "testing.rs", "view.rs"];
+/// The public components and resources of the crate in `folder`, which `rooms` export.
+fn public_types(folder: &str, rooms: &[&str]) -> BTreeSet<String> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let public: BTreeSet<String> =
         rooms.iter().flat_map(|room| exported(&fs::read_to_string(source.join(room)).unwrap())).collect();
     let mut files = Vec::new();
     collect_rust_files(&source, &mut files);
     let all = files.iter().flat_map(|file| defined(&fs::read_to_string(file).unwrap()));
-    let mut expected: BTreeSet<String> = all.filter(|name| public.contains(name)).collect();
-    if !cfg!(feature = "render") {
-        expected.retain(|name| !["ChunkMaterial", "RenderOrigin"].contains(&name.as_str()) && !name.contains("Mesh"));
-        expected.remove("HiddenFarView");
-    }
+    all.filter(|name| public.contains(name)).collect()
+}
+
+/// Promise, plugin: All public components and resources have reflection, and the plugins register them.
+#[test]
+fn every_public_component_and_resource_is_registered() {
+    // `view` re-exports the messages of the coordinator.
+    let rooms = ["coordinator/messages.rs", "plugin.rs", "simulation.rs", "testing.rs", "view.rs"];
+    let mut of_worlds = public_types("src", &rooms);
     // A generic type is registered with its parameter, by the game.
-    assert!(expected.remove("Heard"));
-    assert!(expected.len() >= 35 && expected.contains("Viewer") && expected.contains("RegionColumns"), "{expected:?}");
+    assert!(of_worlds.remove("Heard"));
+    assert!(of_worlds.len() >= 35 && of_worlds.contains("Viewer") && of_worlds.contains("RegionColumns"));
+    let of_meshes = public_types("crates/terrane_render/src", &["lib.rs"]);
+    assert!(of_meshes.len() >= 10 && of_meshes.contains("ChunkMesh"), "{of_meshes:?}");
+    let helpers = public_types("crates/terrane_dev/src", &["lib.rs"]);
 
     let mut app = game(lockstep());
-    // The plugins of `dev`, which need a window, register their own.
-    #[cfg(feature = "dev")]
-    app.register_type::<bevy_terrane::dev::FlyCamera>()
-        .register_type::<bevy_terrane::dev::FirstPerson>()
-        .register_type::<bevy_terrane::dev::Pictures>();
-    if !cfg!(feature = "dev") {
-        expected.retain(|name| !["FlyCamera", "FirstPerson", "Pictures"].contains(&name.as_str()));
-    }
+    app.add_plugins((AssetPlugin::default(), ChunkRenderPlugin::default(), FarRenderPlugin));
+    // The plugins of `terrane_dev`, which need a window, register their own.
+    app.register_type::<terrane_dev::FlyCamera>()
+        .register_type::<terrane_dev::FirstPerson>()
+        .register_type::<terrane_dev::Pictures>();
     let registry = app.world().resource::<AppTypeRegistry>().read();
-    let registered = |name: &String| {
-        let found = registry.get_with_type_path(&format!("bevy_terrane::{name}"));
-        found.is_some_and(|found| found.data::<ReflectComponent>().is_some())
-    };
-    let missing: Vec<_> = expected.iter().filter(|name| !registered(name)).collect();
-    assert!(missing.is_empty(), "add them to src/plugin/reflection.rs: {missing:?}");
+    for (of, expected) in [("bevy_terrane", of_worlds), ("terrane_render", of_meshes), ("terrane_dev", helpers)] {
+        let registered = |name: &String| {
+            let found = registry.get_with_type_path(&format!("{of}::{name}"));
+            found.is_some_and(|found| found.data::<ReflectComponent>().is_some())
+        };
+        let missing: Vec<_> = expected.iter().filter(|name| !registered(name)).collect();
+        assert!(missing.is_empty(), "their plugin must register these types of {of}: {missing:?}");
+    }
 }
 
 #[test]

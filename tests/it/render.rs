@@ -1,15 +1,14 @@
 //! The published columns are meshed.
 
-#![cfg(feature = "render")]
-
 use crate::support::*;
 use bevy::asset::AssetPlugin;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{
-    ChunkMaterial, ChunkMaterials, ChunkMesh, ChunkMeshProgress, FarMesh, FarMeshProgress, HiddenFarView, RenderOrigin,
-};
 use std::collections::BTreeSet;
 use std::time::Duration;
+use terrane_render::{
+    ChunkMaterial, ChunkMaterials, ChunkMesh, ChunkMeshProgress, ChunkRenderPlugin, FarMesh, FarMeshProgress,
+    FarRenderPlugin, HiddenFarView, RenderOrigin,
+};
 
 fn app(plugin: ChunkRenderPlugin, has_assets: bool) -> (App, DimensionId, Entity) {
     let mut app = headless(lockstep());
@@ -54,7 +53,7 @@ fn settle(app: &mut App) -> BTreeSet<(i64, i64)> {
     inner(app.world())
 }
 
-/// Promise, features: The feature `render` makes meshes for the published columns.
+/// Promise, features: `terrane_render` makes meshes for the published columns.
 #[test]
 fn meshes_come_follow_edits_and_go() {
     let (mut app, dimension, viewer) = app(ChunkRenderPlugin::default(), true);
@@ -119,6 +118,28 @@ fn an_app_without_meshes_runs_on() {
     let (mut app, _, _) = app(ChunkRenderPlugin::default(), false);
     update_until(&mut app, "the ground is there", |world| world.resource::<PublishedColumns>().len() >= 29);
     assert!(chunks(app.world_mut()).is_empty());
+}
+
+/// Promise, meshes: What Bevy puts on an entity that is drawn travels with it, also in an app without a renderer.
+#[test]
+fn visibility_travels_from_region_to_region() {
+    let mut app = headless(lockstep());
+    app.add_plugins(ChunkRenderPlugin::default());
+    let [dimension, other] = ["here", "there"].map(|name| spawn_dimension(&mut app, Dimension::new(name, Flat::new())));
+    for dimension in [dimension, other] {
+        viewer(&mut app, dimension, 0.0, 0.0, 1);
+    }
+    start(&mut app);
+    update(&mut app, 10);
+    spawn_in_region(&mut app, dimension, HERE, Visibility::Hidden);
+    update(&mut app, 3);
+    in_region(&mut app, dimension, HERE, move |world| {
+        let mut hidden = world.query_filtered::<&mut Position, With<Visibility>>();
+        hidden.single_mut(world).unwrap().dimension = other;
+    });
+    update(&mut app, 5);
+    let there = ask_region(&mut app, other, HERE, |seen: Query<&Visibility>| seen.iter().copied().collect::<Vec<_>>());
+    assert_eq!(there, [Visibility::Hidden]);
 }
 
 /// An app with a far view: ten columns around the viewer, of which five are loaded.

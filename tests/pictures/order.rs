@@ -5,10 +5,10 @@ use bevy::camera::Projection;
 use bevy::prelude::*;
 use bevy_terrane::block::BlockShape;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::RenderMode;
 use std::collections::BTreeMap;
 use std::f32::consts::FRAC_PI_2;
 use std::sync::Arc;
+use terrane_render::{ChunkRenderPlugin, RenderMode};
 
 const SIZE: UVec2 = UVec2::new(320, 180);
 /// Eight chunks meet here.

@@ -5,8 +5,8 @@ use crate::studio::{Paint, Scene, Studio};
 use bevy::prelude::*;
 use bevy_terrane::block::BlockShape;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::RenderMode;
 use std::sync::Arc;
+use terrane_render::{ChunkRenderPlugin, RenderMode};
 
 const SIZE: UVec2 = UVec2::new(1_280, 720);
 

@@ -15,15 +15,16 @@ use bevy::winit::WinitPlugin;
 use bevy_terrane::chunk::Column;
 use bevy_terrane::generation::{GenerateError, GenerateRequest, Generator, GeneratorIdentity};
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::{
-    BlockLook, BlockLooks, ChunkLooks, ChunkMaterials, ChunkMeshProgress, FaceLook, RenderMode, RenderOrigin,
-};
 use bevy_terrane::testing::{Patience, lockstep, spawn_dimension, start, update_until, update_until_within};
 use bevy_terrane::view::WorldStatistics;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
+use terrane_render::{
+    BlockLook, BlockLooks, ChunkLooks, ChunkMaterials, ChunkMeshProgress, ChunkRenderPlugin, FaceLook, RenderMode,
+    RenderOrigin,
+};
 
 /// The color behind everything.
 pub const NOTHING: [u8; 3] = [255, 0, 255];
@@ -134,7 +135,7 @@ impl Studio {
             calm > 30
         });
         let handles = app.world().resource::<ChunkMaterials>().clone();
-        let mut materials = app.world_mut().resource_mut::<Assets<bevy_terrane::render::ChunkMaterial>>();
+        let mut materials = app.world_mut().resource_mut::<Assets<terrane_render::ChunkMaterial>>();
         for handle in [handles.opaque, handles.cut_out, handles.blended] {
             materials.get_mut(&handle).expect("the graphics card is there").base.unlit = true;
         }

@@ -4,8 +4,8 @@ use crate::studio::{Paint, Scene, Studio};
 use bevy::camera::{OrthographicProjection, Projection, ScalingMode};
 use bevy::prelude::*;
 use bevy_terrane::prelude::*;
-use bevy_terrane::render::RenderMode;
 use std::sync::Arc;
+use terrane_render::{ChunkRenderPlugin, RenderMode};
 
 /// Blocks along a side of the picture, and pixels along a side of a block.
 const BLOCKS: usize = 64;

@@ -21,7 +21,7 @@ const HOUSES: [House; 6] = [
     House {
         folder: "src",
         within: &[],
-        levels: &[&["dev", "guide", "testing"], &["plugin"], &["render"], &["view"], &["coordinator"], &["simulation"]],
+        levels: &[&["guide", "testing"], &["plugin"], &["view"], &["coordinator"], &["simulation"]],
         is_level_shared: false,
     },
     House {

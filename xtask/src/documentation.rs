@@ -34,10 +34,12 @@ pub fn run() -> Result<ExitCode, String> {
 pub fn build(cargo: &Cargo) -> Result<(), String> {
     let ours = [
         "bevy_terrane",
+        "terrane_dev",
         "terrane_inspect",
         "terrane_metrics",
         "terrane_objects",
         "terrane_overlay",
+        "terrane_render",
         "terrane_storage",
         "terrane_world",
     ];

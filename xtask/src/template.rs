@@ -21,9 +21,10 @@ pub fn make_game(root: &Path, name: &str) -> Result<PathBuf, String> {
         fill_in(&root.join("template"), &game, name)?;
         let manifest = fs::read_to_string(game.join("Cargo.toml"))?;
         // The game is inside of the workspace's folder, and not a part of it.
-        let patch = [("bevy_terrane", ""), ("terrane_overlay", "crates/terrane_overlay")];
-        let patch =
-            patch.map(|(name, folder)| format!("{name} = {{ path = {:?} }}", root.join(folder).display().to_string()));
+        let patch = ["", "crates/terrane_dev", "crates/terrane_overlay", "crates/terrane_render"].map(|folder| {
+            let name = folder.split_once('/').map_or("bevy_terrane", |(_, name)| name);
+            format!("{name} = {{ path = {:?} }}", root.join(folder).display().to_string())
+        });
         let patch = patch.join("\n");
         fs::write(game.join("Cargo.toml"), format!("{manifest}\n[workspace]\n\n[patch.crates-io]\n{patch}\n"))
     };

@@ -42,13 +42,14 @@ fn run_steps(cargo: &Cargo, steps: &mut Steps, programs: &mut Programs) -> Resul
     steps.time("Versions of the template", || template::check_lock_file(&root(), tree))?;
     steps.time("Features of one build", || one_build::compare_features(cargo, &game))?;
     steps.run("Lints, all features", &mut lints(cargo))?;
-    for features in ["", "rocksdb", "testing", "render", "dev"] {
+    for features in ["", "rocksdb", "testing"] {
         // Clippy includes `cargo check`, and denies warnings only in this project's crates, while RUSTFLAGS would rebuild Bevy.
         let check = ["clippy", "--package", "bevy_terrane", "--lib", "--no-default-features", "--features", features];
         let name = if features.is_empty() { "no features" } else { features };
         steps.run(&format!("Lints, {name}"), cargo.command(&check).args(["--", "-D", "warnings"]))?;
     }
-    let upon = ["terrane_inspect", "terrane_metrics", "terrane_overlay"].map(|name| format!("--package={name}"));
+    let upon = ["terrane_dev", "terrane_inspect", "terrane_metrics", "terrane_overlay", "terrane_render"]
+        .map(|name| format!("--package={name}"));
     let mut check = cargo.command(&["clippy", "--lib"]);
     steps.run("Lints, crates upon this one", check.args(upon).args(["--", "-D", "warnings"]))?;
     let alone = ["terrane_objects", "terrane_postgres", "terrane_storage", "terrane_world"]

@@ -14,6 +14,7 @@ use bevy_terrane::simulation::BlockTypes;
 use bevy_terrane::snapshot::schematic::{ReadOptions, Schematic};
 use bevy_terrane::testing::{chunk_quads, headless, spawn_dimension, start};
 use bevy_terrane::view::PublishedColumns;
+use terrane_render::ChunkRenderPlugin;
 use binary_greedy_meshing as bgm;
 use block_mesh::ndshape::{ConstShape, ConstShape3u32};
 use block_mesh::{GreedyQuadsBuffer, MergeVoxel, RIGHT_HANDED_Y_UP_CONFIG, Voxel, VoxelVisibility, greedy_quads};
@@ -133,7 +134,7 @@ fn world(
 }
 
 fn chunk_mesh_is_done(app: &App) -> bool {
-    app.world().resource::<bevy_terrane::render::ChunkMeshProgress>().is_done()
+    app.world().resource::<terrane_render::ChunkMeshProgress>().is_done()
 }
 
 /// The columns of the ground.

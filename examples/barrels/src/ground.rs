@@ -4,9 +4,9 @@ use avian3d::parry::shape::{SharedShape, Voxels};
 use avian3d::prelude::{Collider, RigidBody, RigidBodyDisabled, Sleeping, WakeBody};
 use bevy::prelude::*;
 use bevy_terrane::block::{BlockRegistry, BlockType};
-use bevy_terrane::render::{BlockMesher, MeshPart, PaddedBlocks};
 use bevy_terrane::space::{ChunkPos, Face, FaceSet};
 use std::collections::HashSet;
+use terrane_render::{BlockMesher, MeshPart, PaddedBlocks};
 
 /// The edge of a chunk, in blocks.
 const CHUNK: i32 = 16;

@@ -4,14 +4,14 @@ use avian3d::prelude::*;
 use barrels::ground::{GroundMesher, GroundPlugin};
 use bevy::prelude::*;
 use bevy_terrane::block::BlockId;
-use bevy_terrane::dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
 use bevy_terrane::generation::HeightBand;
 use bevy_terrane::plugin::TerranePlugin;
 use bevy_terrane::prelude::{Dimension, Dimensions, PublishedBlocks, SetBlock, Viewer};
-use bevy_terrane::render::{ChunkMeshProgress, ChunkRenderPlugin};
 use bevy_terrane::simulation::Position;
 use std::path::PathBuf;
 use std::sync::Arc;
+use terrane_dev::{DevPlugins, FlyCamera, PicturePlugin, Pictures, SkyPlugin};
+use terrane_render::{ChunkMeshProgress, ChunkRenderPlugin};
 
 #[path = "../../shared/fault.rs"]
 mod fault;

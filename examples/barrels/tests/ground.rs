@@ -8,13 +8,13 @@ use bevy::time::TimeUpdateStrategy;
 use bevy_terrane::block::{BlockShape, BlockType};
 use bevy_terrane::generation::Flat;
 use bevy_terrane::plugin::TerraneAppExt;
-use bevy_terrane::render::{ChunkMeshProgress, ChunkRenderPlugin};
 use bevy_terrane::simulation::BlockTypes;
 use bevy_terrane::space::{BlockPos, DimensionId};
 use bevy_terrane::testing::{headless, lockstep, spawn_dimension, start, update, update_until, viewer};
 use bevy_terrane::view::{Dimension, SetBlock};
 use std::sync::Arc;
 use std::time::Duration;
+use terrane_render::{ChunkMeshProgress, ChunkRenderPlugin};
 
 /// Flat ground, whose top is at y = 1, in view of a viewer.
 fn app() -> (App, DimensionId, Entity) {

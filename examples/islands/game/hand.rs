@@ -3,8 +3,8 @@
 use super::bag::{self, BLOCKS, Bag, Chosen};
 use super::chests;
 use bevy_terrane::chunk::RayHit;
-use bevy_terrane::dev::FirstPerson;
 use bevy_terrane::prelude::*;
+use terrane_dev::FirstPerson;
 
 const REACH: f64 = 6.0;
 

@@ -1,9 +1,9 @@
 //! The player: comes back where it left, and walks.
 
 use super::{bag::Bag, chests::OpenChest, land, sheep};
-use bevy_terrane::dev::FirstPerson;
 use bevy_terrane::prelude::*;
 use bevy_terrane::view::PlayerLoggedIn;
+use terrane_dev::FirstPerson;
 
 pub fn build(app: &mut App) {
     app.add_systems(Startup, start).add_systems(Update, (equip, stop_at_chests));

@@ -88,8 +88,6 @@ fn all_that_bevy_puts_on_an_entity_travels() {
     let mut regions = regions();
     let world = regions.world(1);
     let root = world.spawn((Transform::from_xyz(1.0, 2.0, 3.0), Name::new("root"), place(10))).id();
-    #[cfg(feature = "render")]
-    world.entity_mut(root).insert(Visibility::Hidden);
     world.spawn((Transform::default(), Name::new("child"), ChildOf(root)));
     regions.tick(1);
     assert!(errors().is_empty());
@@ -98,8 +96,6 @@ fn all_that_bevy_puts_on_an_entity_travels() {
     let world = regions.world(2);
     let root = named(world, "root");
     assert_eq!(world.get::<Transform>(root), Some(&Transform::from_xyz(1.0, 2.0, 3.0)));
-    #[cfg(feature = "render")]
-    assert_eq!(world.get::<Visibility>(root), Some(&Visibility::Hidden));
 }
 
 #[test]
