@@ -141,8 +141,13 @@ fn entities_are_listed_by_name_component_and_place() {
     let sheep = list(&mut app, dimension, Filter { name: "sHEEP".to_owned(), ..default() });
     assert_eq!(ids(&sheep).len(), 250);
     assert!(sheep[0].entities.iter().all(|found| found.name.as_ref().unwrap().starts_with("Sheep ")));
+    assert!(
+        sheep[0].entities.iter().all(|found| found.kind.is_empty()),
+        "all its components are of Bevy and this crate"
+    );
     let rich = list(&mut app, dimension, Filter { component: "Purse".to_owned(), ..default() });
     assert_eq!(ids(&rich).len(), 250);
+    assert!(rich.iter().flat_map(|page| &page.entities).all(|found| &*found.kind == "Purse"));
     let near = Some((BlockPos::new(8, 6, 9), 2));
     let near = list(&mut app, dimension, Filter { near, ..default() });
     assert_eq!(ids(&near).len(), 300, "x from 8 to 10");

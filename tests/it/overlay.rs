@@ -417,3 +417,98 @@ fn far_views_are_shown_with_their_progress() {
     app.world_mut().despawn(listener);
     frame_until(&mut app, "nobody listens", |app| is_seen(app, "Nobody listens to a far view."));
 }
+
+/// The tab, since parts of windows have the same name.
+fn show_entities(app: &mut App) {
+    app.world_mut().resource_mut::<Overlay>().list = OverlayList::Entities;
+    frame(app, Vec::new());
+}
+
+/// Promise, overlay: The overlay lists the entities of a region, shows and changes the components of one, and follows it from region to
+/// region.
+#[test]
+fn an_entity_is_found_looked_at_changed_and_followed() {
+    let (mut app, dimension) = two_regions(lockstep());
+    app.register_type::<Transform>();
+    let bess = StableId(uuid::Uuid::from_u128(0xbe55));
+    spawn_in_region(&mut app, dimension, HERE, (bess, Name::new("Bess"), Transform::from_xyz(41.5, 0.0, 0.0)));
+    spawn_in_region(&mut app, dimension, HERE, Name::new("Rex"));
+    show_entities(&mut app);
+    frame_until(&mut app, "it asks for a region", |app| is_seen(app, "Select a region"));
+    let region = select_here(&mut app, dimension);
+    frame_until(&mut app, "both are listed", |app| is_seen(app, "Bess") && is_seen(app, "Rex"));
+    click(&mut app, "Bess");
+    assert_eq!(app.world().resource::<Overlay>().entity, Some(bess.0));
+    let of = format!("region {} of ", region.index());
+    frame_until(&mut app, "its region is shown", |app| is_seen(app, &of));
+
+    click(&mut app, "Transform");
+    frame_until(&mut app, "its value is shown", |app| is_seen(app, "41.5"));
+    drag(&mut app, "41.5");
+    let mut east = 41.5;
+    for _ in 0..100 {
+        frame(&mut app, Vec::new());
+        east = ask_region(&mut app, dimension, HERE, |all: Query<&Transform, With<Name>>| {
+            all.iter().map(|transform| transform.translation.x).fold(0.0, f32::max)
+        });
+        if east != 41.5 {
+            break;
+        }
+    }
+    assert!(east > 41.6, "its region has the dragged value: {east}");
+
+    in_region(&mut app, dimension, HERE, |world| {
+        let mut named = world.query::<(&Name, &mut Position)>();
+        let (_, mut position) = named.iter_mut(world).find(|(name, _)| name.as_str() == "Bess").unwrap();
+        position.block = THERE;
+    });
+    let there = region_at(app.world(), dimension, THERE.column()).unwrap().region;
+    let of = format!("region {} of ", there.index());
+    frame_until(&mut app, "it is followed", |app| is_seen(app, &of));
+    click(&mut app, "crossings");
+    let crossing = format!("{} to {} of ", region.index(), there.index());
+    frame_until(&mut app, "the crossing is listed", |app| is_seen(app, &crossing));
+    frame_until(&mut app, "the list is that of the region", |app| is_seen(app, "Rex") && !is_seen(app, "Bess"));
+}
+
+/// Promise, overlay: A halted region has no entities to show, and says so.
+#[test]
+fn a_halted_region_says_that_it_is_halted() {
+    let (mut app, dimension) = two_regions(lockstep());
+    select_here(&mut app, dimension);
+    click(&mut app, "halt");
+    frame_until(&mut app, "it is halted", |app| here(app, dimension).halted);
+    show_entities(&mut app);
+    frame_until(&mut app, "the list says so", |app| is_seen(app, "halted, and answers once it is restarted"));
+}
+
+/// Promise, overlay: With "pick" on, a click into the world selects the entity or the region of the block that the pointer hits.
+#[test]
+fn a_click_into_the_world_selects_what_it_hits() {
+    use bevy::camera::NormalizedRenderTarget;
+    use bevy::picking::backend::HitData;
+    use bevy::picking::pointer::{Location, PointerId};
+    use bevy_terrane::chunk::RayHit;
+
+    let (mut app, dimension) = two_regions(lockstep());
+    let click = |app: &mut App, entity: Entity, hit: HitData| {
+        let location = Location { target: NormalizedRenderTarget::None { width: 1, height: 1 }, position: Vec2::ZERO };
+        let event = Click { button: PointerButton::Primary, hit, duration: Duration::ZERO, count: 1 };
+        app.world_mut().trigger(Pointer::new(PointerId::Mouse, location, event, entity));
+        app.world_mut().flush();
+    };
+    let mirror = Mirror { id: uuid::Uuid::from_u128(7), previous: default(), current: default() };
+    let body = app.world_mut().spawn(mirror).id();
+    let hat = app.world_mut().spawn(ChildOf(body)).id();
+    let camera = app.world_mut().spawn_empty().id();
+    click(&mut app, hat, HitData::new(camera, 1.0, None, None));
+    assert_eq!(app.world().resource::<Overlay>().entity, None, "the game's own clicks select nothing");
+    app.world_mut().resource_mut::<Overlay>().picks = true;
+    click(&mut app, hat, HitData::new(camera, 1.0, None, None));
+    assert_eq!(app.world().resource::<Overlay>().entity, Some(mirror.id));
+    let ground = dimension_entity(app.world_mut(), dimension);
+    let hit = RayHit { block: THERE, layer: 0, face: None, point: [0.5; 3], distance: 1.0 };
+    click(&mut app, ground, HitData::new_with_extra(camera, 1.0, None, None, hit));
+    let there = region_at(app.world(), dimension, THERE.column()).unwrap().region;
+    assert_eq!(app.world().resource::<Overlay>().selected, Some((dimension, there)));
+}

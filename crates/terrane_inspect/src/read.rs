@@ -11,13 +11,15 @@ use bevy_terrane::simulation::{Position, RegionInfo, StableId};
 use bevy_terrane::space::{BlockPos, DimensionId};
 use std::borrow::Cow;
 use std::cmp::Reverse;
+use std::sync::Arc;
 use std::time::Instant;
 use uuid::Uuid;
 
-/// The entities of a page, the kinds of entities of a list, and the characters of a name.
+/// The entities of a page, the kinds of entities of a list, and the characters of a name and of a kind.
 const MOST_FOUND: usize = 256;
 const MOST_KINDS: usize = 64;
 const MOST_CHARACTERS: usize = 256;
+const MOST_OF_KIND: usize = 64;
 /// The number of entities after which the time is looked at.
 const STEP: usize = 64;
 
@@ -74,6 +76,9 @@ pub struct Found {
     pub id: Uuid,
     /// The first 256 characters of its name, if it has one.
     pub name: Option<String>,
+    /// What it is: the names of the game's own components, without their modules, sorted, at most 64 characters. Empty if it only has
+    /// components of Bevy and of bevy_terrane.
+    pub kind: Arc<str>,
     /// Its position, if it has one of its own.
     pub position: Option<Position>,
 }
@@ -129,6 +134,7 @@ pub fn list(world: &World, filter: &Filter, after: Option<Cursor>) -> Listing {
         if !has_component(world, &types, archetype.components(), &filter.component) {
             continue;
         }
+        let kind = kind_of(world, &types, archetype.components());
         let begin = if number == first { row } else { 0 };
         for (row, entity) in archetype.entities().iter().enumerate().skip(begin) {
             looked += 1;
@@ -138,14 +144,14 @@ pub fn list(world: &World, filter: &Filter, after: Option<Cursor>) -> Listing {
                 return listing;
             }
             let Ok(entity) = world.get_entity(entity.id()) else { continue };
-            listing.entities.extend(found(&entity, filter, &wanted));
+            listing.entities.extend(found(&entity, &kind, filter, &wanted));
         }
     }
     listing
 }
 
 /// The entity, if it matches the filter.
-fn found(entity: &EntityRef, filter: &Filter, wanted: &str) -> Option<Found> {
+fn found(entity: &EntityRef, kind: &Arc<str>, filter: &Filter, wanted: &str) -> Option<Found> {
     let (name, position) = (entity.get::<Name>(), entity.get::<Position>().copied());
     if !wanted.is_empty() && !name.is_some_and(|name| name.to_lowercase().contains(wanted)) {
         return None;
@@ -158,12 +164,21 @@ fn found(entity: &EntityRef, filter: &Filter, wanted: &str) -> Option<Found> {
         }
     }
     let name = name.map(|name| name.chars().take(MOST_CHARACTERS).collect());
-    Some(Found { id: entity.get::<StableId>()?.0, name, position })
+    Some(Found { id: entity.get::<StableId>()?.0, name, kind: kind.clone(), position })
 }
 
 fn has_component(world: &World, types: &TypeRegistry, components: &[ComponentId], part: &str) -> bool {
     let infos = || components.iter().filter_map(|id| world.components().get_info(*id));
     part.is_empty() || infos().any(|info| path_of(types, info).contains(part))
+}
+
+/// The names of the components that the game defines.
+fn kind_of(world: &World, types: &TypeRegistry, components: &[ComponentId]) -> Arc<str> {
+    let infos = components.iter().filter_map(|id| world.components().get_info(*id));
+    let own = infos.filter(|info| !path_of(types, info).starts_with("bevy"));
+    let mut names: Vec<String> = own.map(|info| info.name().shortname().to_string()).collect();
+    names.sort();
+    names.join(", ").chars().take(MOST_OF_KIND).collect::<String>().into()
 }
 
 /// The component's type path, or the type's name in Rust if it is not registered.

@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod clocks;
+mod entities;
+mod entity;
 mod format;
 mod generation;
 mod jobs;
@@ -19,11 +21,18 @@ pub use view::{Overlay, OverlayList};
 use bevy::prelude::*;
 use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
-use bevy_terrane::view::PublishedColumns;
+use bevy_inspector_egui::DefaultInspectorConfigPlugin;
+use bevy_terrane::chunk::RayHit;
+use bevy_terrane::space::BlockPos;
+use bevy_terrane::view::{DimensionOpen, Mirror, PublishedColumns, Regions};
+use entities::Entities;
+use entity::Followed;
 use log::{Filter, RegionLog};
 use map::Map;
 use selected::RateOrder;
+use std::iter;
 use table::Table;
+use terrane_inspect::Inspector;
 use view::View;
 
 /// Adds the overlay, and `EguiPlugin` if the app does not have it. Add it after `DefaultPlugins`. The overlay is hidden at
@@ -41,6 +50,7 @@ impl Plugin for OverlayPlugin {
         if !app.is_plugin_added::<EguiPlugin>() {
             app.add_plugins(EguiPlugin::default());
         }
+        app.add_plugins(DefaultInspectorConfigPlugin).add_message::<Picked>().add_observer(pick);
         let has_world = resource_exists::<PublishedColumns>;
         app.init_resource::<RegionLog>()
             .init_resource::<jobs::Traffic>()
@@ -60,9 +70,38 @@ fn toggle(keys: Res<ButtonInput<KeyCode>>, mut overlay: ResMut<Overlay>) {
     }
 }
 
+/// The block that was clicked.
+#[derive(Message)]
+struct Picked(BlockPos);
+
+/// Selects what is clicked in the world: an entity with a mirror, or the region of a block.
+fn pick(
+    click: On<Pointer<Click>>,
+    (mut overlay, mut picked): (ResMut<Overlay>, MessageWriter<Picked>),
+    (mirrors, parents): (Query<&Mirror>, Query<&ChildOf>),
+    (open, regions): (Query<&DimensionOpen>, Option<Regions>),
+) {
+    let hit = click.original_event_target();
+    // The event also reaches the parents.
+    if !overlay.visible || !overlay.picks || click.entity != hit {
+        return;
+    }
+    let with_parents = || iter::once(hit).chain(parents.iter_ancestors(hit));
+    if let Some(mirror) = with_parents().find_map(|entity| mirrors.get(entity).ok()) {
+        overlay.entity = Some(mirror.id);
+    } else if let (Ok(open), Some(hit), Some(regions)) = (open.get(hit), click.hit.extra_as::<RayHit>(), regions) {
+        picked.write(Picked(hit.block));
+        if let Some(region) = regions.at(open.id, hit.block) {
+            overlay.selected = Some((open.id, region.region));
+        }
+    }
+}
+
 /// The state of the windows between frames.
 #[derive(Default)]
 struct Remembered {
+    entities: Entities,
+    followed: Followed,
     map: Map,
     table: Table,
     filter: Filter,
@@ -84,14 +123,15 @@ fn show(
     mut overlay: ResMut<Overlay>,
     view: View,
     mut remembered: Local<Remembered>,
-    mut commands: Commands,
+    (mut commands, mut inspector, mut picked): (Commands, Inspector, MessageReader<Picked>),
 ) -> Result {
     let context = contexts.ctx_mut()?;
+    picked.read().for_each(|Picked(block)| remembered.entities.look_near(*block));
     if view.statistics.is_changed() {
         remembered.update(&view);
     }
     let mut shown = *overlay;
-    windows(context, &view, &mut remembered, &mut shown, &mut commands);
+    windows(context, &view, &mut remembered, &mut shown, (&mut commands, &mut inspector));
     // Set only if different, so that change detection stays useful.
     overlay.set_if_neq(shown);
     Ok(())
@@ -103,7 +143,7 @@ fn windows(
     view: &View,
     remembered: &mut Remembered,
     overlay: &mut Overlay,
-    commands: &mut Commands,
+    (commands, inspector): (&mut Commands, &mut Inspector),
 ) {
     let mut is_open = true;
     egui::Window::new("Terrane")
@@ -120,10 +160,12 @@ fn windows(
             section(ui, "dimensions", |ui| clocks::show(ui, view, commands));
             section(ui, "map", |ui| remembered.map.show(ui, view, &mut overlay.selected));
             ui.add_space(4.0);
-            show_lists(ui, view, remembered, overlay, commands);
+            show_lists(ui, view, remembered, overlay, (commands, inspector));
         });
     overlay.visible = is_open;
     selected::show(context, view, &mut remembered.ordered, &mut overlay.selected, commands);
+    let Overlay { selected, entity, .. } = overlay;
+    remembered.followed.show(context, view, inspector, (selected, entity));
 }
 
 /// A collapsible part of the window.
@@ -131,29 +173,35 @@ fn section(ui: &mut egui::Ui, title: &str, contents: impl FnOnce(&mut egui::Ui))
     egui::CollapsingHeader::new(title).default_open(true).show_unindented(ui, contents);
 }
 
-/// The table of the regions, the log, the jobs, or the far views.
+/// The table of the regions, the entities of one, the log, the jobs, or the far views.
 fn show_lists(
     ui: &mut egui::Ui,
     view: &View,
     remembered: &mut Remembered,
     overlay: &mut Overlay,
-    commands: &mut Commands,
+    (commands, inspector): (&mut Commands, &mut Inspector),
 ) {
-    let Remembered { table, filter, .. } = remembered;
-    let Overlay { selected, list, .. } = overlay;
+    let Remembered { entities, table, filter, .. } = remembered;
+    let Overlay { selected, list, entity, picks, .. } = overlay;
     ui.horizontal(|ui| {
         ui.selectable_value(list, OverlayList::Regions, "regions");
+        ui.selectable_value(list, OverlayList::Entities, "entities").on_hover_text("of the selected region");
         ui.selectable_value(list, OverlayList::Log, "log");
         ui.selectable_value(list, OverlayList::Jobs, "jobs").on_hover_text("pre-generations, captures and restores");
         ui.selectable_value(list, OverlayList::FarViews, "far views");
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match list {
             OverlayList::Regions => table.windows(ui, &view.statistics),
+            OverlayList::Entities => {
+                ui.checkbox(picks, "pick").on_hover_text("a click into the world selects an entity, or a region");
+                entities.more(ui, inspector);
+            }
             OverlayList::Log => log::filters(ui, filter),
             OverlayList::Jobs | OverlayList::FarViews => {}
         });
     });
     match list {
         OverlayList::Regions => table.show(ui, view, selected),
+        OverlayList::Entities => entities.show(ui, inspector, *selected, entity),
         OverlayList::Log => log::show(ui, view, *filter, selected),
         OverlayList::Jobs => jobs::show(ui, view, commands),
         OverlayList::FarViews => jobs::show_far_views(ui, view),
@@ -219,10 +267,11 @@ mod tests {
         world.init_resource::<bevy_terrane::view::Dimensions>();
         world.init_resource::<FarColumns>();
         world.init_resource::<jobs::Traffic>();
+        world.init_resource::<AppTypeRegistry>();
         for id in 0..2 {
             world.spawn((Dimension::new(format!("dimension_{id}"), Void), DimensionOpen { id: DimensionId(id) }));
         }
-        let frames = move |view: View, mut commands: Commands| {
+        let frames = move |view: View, mut commands: Commands, mut inspector: Inspector| {
             let context = egui::Context::default();
             let mut remembered = Remembered::default();
             remembered.update(&view);
@@ -233,7 +282,7 @@ mod tests {
                 let input = egui::RawInput { screen_rect: Some(SCREEN), events: vec![pointer], ..default() };
                 let mut overlay = Overlay { visible: true, selected: Some(selected), ..default() };
                 last = Some(context.run_ui(input, |ui| {
-                    windows(ui.ctx(), &view, &mut remembered, &mut overlay, &mut commands);
+                    windows(ui.ctx(), &view, &mut remembered, &mut overlay, (&mut commands, &mut inspector));
                 }));
                 let place = |id: &str| context.memory(|memory| memory.area_rect(egui::Id::new(id))).unwrap();
                 places.push([place("Terrane"), place("Terrane region")]);

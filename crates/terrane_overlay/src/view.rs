@@ -10,10 +10,11 @@ use bevy_terrane::view::{
     Dimension, DimensionClock, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns,
     WorldStatistics,
 };
+use uuid::Uuid;
 
 pub(super) type RegionKey = (DimensionId, RegionId);
 
-/// The visibility of the overlay, and its selected region.
+/// The visibility of the overlay, and what is selected in it.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
 #[type_path = "terrane_overlay"]
 #[reflect(Resource, Clone, Default)]
@@ -24,6 +25,11 @@ pub struct Overlay {
     pub selected: Option<(DimensionId, RegionId)>,
     /// The list in the lower part of the window.
     pub list: OverlayList,
+    /// The entity that has a window of its own, by its stable id. It is followed from region to region.
+    pub entity: Option<Uuid>,
+    /// `true` if a click into the world selects what the pointer hits: the entity of a [`Mirror`](bevy_terrane::view::Mirror), or the region
+    /// of a block. Bevy's picking tells what that is, with `MeshPickingPlugin` and `BlockPickingPlugin`, for example.
+    pub picks: bool,
 }
 
 /// A list in the lower part of the overlay's window.
@@ -33,6 +39,8 @@ pub enum OverlayList {
     /// The regions, as a table.
     #[default]
     Regions,
+    /// The entities of the selected region.
+    Entities,
     /// The events of regions, newest first.
     Log,
     /// The pre-generations, captures and restores.
@@ -58,6 +66,7 @@ pub(super) struct View<'w, 's> {
     pub far_views: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
     pub far_columns: Res<'w, FarColumns>,
     pub traffic: Res<'w, Traffic>,
+    pub types: Res<'w, AppTypeRegistry>,
 }
 
 impl View<'_, '_> {
