@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The name in the template.
-const PLACEHOLDER: &str = "my_game";
+pub const PLACEHOLDER: &str = "my_game";
 /// Files for `cargo generate` alone.
 const RECIPE: [&str; 2] = ["cargo-generate.toml", "rename.rhai"];
 

@@ -84,9 +84,9 @@ fn run_steps(cargo: &Cargo, steps: &mut Steps, programs: &mut Programs) -> Resul
             return Err(format!("the game has left no {left} in {}", game.display()));
         }
     }
-    // Reads the manifests and lists the files; what they compile was tested above.
-    let package = ["package", "--workspace", "--no-verify", "--allow-dirty", "--offline", "--quiet"];
-    steps.run("Packages", &mut cargo.command(&package))
+    // Reads the manifests and lists the files; what they compile was tested above. The template names the others as if they were published.
+    let package = ["package", "--workspace", "--no-verify", "--allow-dirty", "--offline", "--quiet", "--exclude"];
+    steps.run("Packages", cargo.command(&package).arg(template::PLACEHOLDER))
 }
 
 /// Runs the quick checks: formatting, the lints of all features, and the unit tests of the packages that have changed.
