@@ -508,7 +508,15 @@ fn a_click_into_the_world_selects_what_it_hits() {
     assert_eq!(app.world().resource::<Overlay>().entity, Some(mirror.id));
     let ground = dimension_entity(app.world_mut(), dimension);
     let hit = RayHit { block: THERE, layer: 0, face: None, point: [0.5; 3], distance: 1.0 };
-    click(&mut app, ground, HitData::new_with_extra(camera, 1.0, None, None, hit));
+    let hit = HitData::new_with_extra(camera, 1.0, None, None, hit);
+    let window = places(&app, "map")[0].center();
+    frame(&mut app, vec![Event::PointerMoved(window)]);
+    frame(&mut app, Vec::new());
+    click(&mut app, ground, hit.clone());
+    assert_eq!(app.world().resource::<Overlay>().selected, None, "a window covers the block");
+    frame(&mut app, vec![Event::PointerMoved(Pos2::new(1_270.0, 710.0))]);
+    frame(&mut app, Vec::new());
+    click(&mut app, ground, hit);
     let there = region_at(app.world(), dimension, THERE.column()).unwrap().region;
     assert_eq!(app.world().resource::<Overlay>().selected, Some((dimension, there)));
 }

@@ -76,8 +76,8 @@ pub struct Found {
     pub id: Uuid,
     /// The first 256 characters of its name, if it has one.
     pub name: Option<String>,
-    /// What it is: the names of the game's own components, without their modules, sorted, at most 64 characters. Empty if it only has
-    /// components of Bevy and of bevy_terrane.
+    /// The names of the game's own components, without their modules, sorted, at most 64 characters. Components of crates whose names
+    /// begin with `bevy` do not count.
     pub kind: Arc<str>,
     /// Its position, if it has one of its own.
     pub position: Option<Position>,

@@ -22,7 +22,7 @@ pub(super) struct Entities {
     /// The place for [`Filter::near`], also while the filter does not use it.
     place: BlockPos,
     reach: Option<u64>,
-    /// What the list is of.
+    /// The region and the filter of the list.
     of: Option<(RegionKey, Filter)>,
     asked: Option<Asked<Listing>>,
     /// `true` if a page that was asked for follows those that are shown.
@@ -90,7 +90,8 @@ impl Entities {
     fn hear(&mut self) {
         match self.asked.as_mut().and_then(Asked::take) {
             Some(Ok(listing)) => {
-                if self.adds {
+                // In another region, a list begins anew, with its kinds.
+                if self.adds && listing.archetypes.is_empty() {
                     self.pages += 1;
                 } else {
                     (self.kinds, self.pages) = (listing.archetypes, 1);

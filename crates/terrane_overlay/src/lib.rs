@@ -80,7 +80,12 @@ fn pick(
     (mut overlay, mut picked): (ResMut<Overlay>, MessageWriter<Picked>),
     (mirrors, parents): (Query<&Mirror>, Query<&ChildOf>),
     (open, regions): (Query<&DimensionOpen>, Option<Regions>),
+    mut contexts: EguiContexts,
 ) {
+    // Bevy's picking does not know the windows that cover the world.
+    if contexts.ctx_mut().is_ok_and(|context| context.egui_wants_pointer_input()) {
+        return;
+    }
     let hit = click.original_event_target();
     // The event also reaches the parents.
     if !overlay.visible || !overlay.picks || click.entity != hit {

@@ -118,7 +118,7 @@ fn add_looks(app: &mut App) {
     app.add_systems(PreUpdate, (collect_looks, update_looks).chain());
 }
 
-/// What Bevy puts on an entity that is drawn travels from region to region, although no region draws.
+/// Registers Bevy's components of visible entities, so that they travel from region to region.
 fn register_visibility(app: &mut App) {
     app.register_region_component::<Visibility>()
         .register_region_component::<InheritedVisibility>()
