@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The pictures of the documentation: the name, the example, its pictures from left to right, and their width.
-const PICTURES: [(&str, &str, &[&str], u32); 16] = [
+const PICTURES: [(&str, &str, &[&str], u32); 21] = [
     ("arena", "arena", &["before", "ruins", "after"], 640),
     ("barrels", "barrels", &["barrels"], 960),
     ("blocks", "blocks", &["day"], 960),
@@ -30,7 +30,16 @@ const PICTURES: [(&str, &str, &[&str], u32); 16] = [
     ("overlay", "jacksboro", &["overlay"], 1_280),
     ("smooth", "smooth", &["smooth"], 960),
     ("sparse_sky", "sparse_sky", &["sparse_sky"], 960),
+    ("why_gone", WINDOW, &["why_gone"], 960),
+    ("why_halted", WINDOW, &["why_halted"], 960),
+    ("why_held", WINDOW, &["why_held"], 960),
+    ("why_missing", WINDOW, &["why_missing"], 960),
+    ("why_slow", WINDOW, &["why_slow"], 960),
 ];
+
+/// Stands for the test in a window, which clicks through the example `troubles`. `cargo xtask pictures` runs it before, with its pictures in the
+/// folder that this variable names.
+const WINDOW: &str = "TERRANE_WINDOW_PICTURES";
 
 /// Pixels between pictures that stand side by side.
 const GAP: u32 = 6;
@@ -44,7 +53,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let documents = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/images");
     let folder = tempfile::tempdir()?;
     for (name, example, parts, width) in PICTURES.into_iter().filter(|(name, ..)| is_wanted(name)) {
-        let taken = folder.path().join("target/examples").join(example);
+        let taken = match example {
+            WINDOW => std::env::var(WINDOW).map_err(|error| format!("{WINDOW}: {error}"))?.into(),
+            _ => folder.path().join("target/examples").join(example),
+        };
         if !taken.exists() {
             run(example, folder.path())?;
         }

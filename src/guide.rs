@@ -16,6 +16,7 @@
 //! | [`snapshots`] | Snapshots and arenas |
 //! | [`multiplayer`] | Multiplayer |
 //! | [`testing`] | Testing your game |
+//! | [`finding_out_why`] | Finding out why: five common problems |
 //! | [`tuning`] | Measuring and tuning |
 //! | [`operating`] | Operating a server |
 //! | [`porting`] | Porting a game with one world |
@@ -43,6 +44,7 @@ chapters! {
     snapshots: "snapshots.md",
     multiplayer: "multiplayer.md",
     testing: "testing.md",
+    finding_out_why: "finding-out-why.md",
     tuning: "tuning.md",
     operating: "operating.md",
     porting: "porting.md",

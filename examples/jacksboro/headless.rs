@@ -13,7 +13,7 @@ use bevy_terrane::view::{SaveWorld, WorldSaved, WorldStatistics};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use terrane_dev::{PicturePlugin, Pictures};
-use terrane_overlay::{Overlay, OverlayList};
+use terrane_overlay::{Overlay, OverlayTab};
 use terrane_render::ChunkMeshProgress;
 
 /// The default duration of the simulation.
@@ -149,7 +149,7 @@ fn go_on(
         Phase::Overlay if pictures.take("overlay") => stage.go_to(Phase::Rehearsing),
         Phase::Rehearsing if rehearsing.is_set(dimension, centre) => {
             overlay.selected = rehearsing.halted();
-            overlay.list = OverlayList::Log;
+            overlay.tab = OverlayTab::Log;
             stage.go_to(Phase::Halted);
         }
         Phase::Halted if pictures.take("halted") => {

@@ -1,4 +1,7 @@
-//! The examples run without a window, and leave pictures.
+//! The examples run without a window, and leave pictures. One of them also runs in a window.
+
+#[path = "ladder/window.rs"]
+mod window;
 
 use serde_json::Value;
 use std::fs;

@@ -7,9 +7,9 @@ pub mod tasks;
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::columns::ColumnState;
-use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::dimension::DimensionBook;
 use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::why::Ticket;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::threads::exchange::Inbound;
 use crate::simulation::{BlockAccessError, BlockEdit, SetBlock, ViewerRadii};

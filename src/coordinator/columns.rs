@@ -27,6 +27,7 @@ mod tests;
 use crate::space::{ColumnPos, HeightSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
+use std::mem;
 use std::time::Duration;
 
 /// The first wait after a failure; it doubles each time.
@@ -183,10 +184,22 @@ impl ColumnState {
     }
 }
 
+/// The state of a column, and what a question about it asks for.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    state: ColumnState,
+    /// When a state of this kind began, in seconds of the coordinator's clock.
+    since: u32,
+    /// The time in microseconds that a thread took to generate or load it; 0 if that is not known.
+    made_in: u32,
+}
+
 /// The states of all columns that have one.
 #[derive(Debug, Default)]
 pub struct Columns {
-    states: FxHashMap<ColumnPos, ColumnState>,
+    states: FxHashMap<ColumnPos, Known>,
+    /// The coordinator's clock.
+    pub now: Duration,
     /// The loaded heights of columns that are with a region, if the dimension is sparse.
     heights: FxHashMap<ColumnPos, Heights>,
     /// All failed columns, and possibly others.
@@ -201,11 +214,25 @@ pub struct Columns {
 
 impl Columns {
     pub fn get(&self, column: ColumnPos) -> Option<ColumnState> {
-        self.states.get(&column).copied()
+        self.states.get(&column).map(|known| known.state)
+    }
+
+    /// How long the column has been in a state of this kind, to the second, and the time that a thread took to generate or load it.
+    pub fn times(&self, column: ColumnPos) -> Option<(Duration, Option<Duration>)> {
+        let Known { since, made_in, .. } = *self.states.get(&column)?;
+        let made_in = (made_in > 0).then_some(Duration::from_micros(made_in.into()));
+        Some((Duration::from_secs(self.now.as_secs().saturating_sub(since.into())), made_in))
+    }
+
+    /// Notes how long a thread took to generate or load a column.
+    pub fn note_made(&mut self, column: ColumnPos, made_in: Duration) {
+        if let Some(known) = self.states.get_mut(&column) {
+            known.made_in = u32::try_from(made_in.as_micros()).unwrap_or(u32::MAX).max(1);
+        }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (ColumnPos, ColumnState)> {
-        self.states.iter().map(|(column, state)| (*column, *state))
+        self.states.iter().map(|(column, known)| (*column, known.state))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -252,7 +279,12 @@ impl Columns {
             true => drop(self.again.insert(column)),
             false => drop(self.again.remove(&column)),
         }
-        self.states.insert(column, state);
+        let now = u32::try_from(self.now.as_secs()).unwrap_or(u32::MAX);
+        let known = self.states.entry(column).or_insert(Known { state, since: now, made_in: 0 });
+        if mem::discriminant(&known.state) != mem::discriminant(&state) {
+            known.since = now;
+        }
+        known.state = state;
     }
 
     /// Notes that the column, or more slabs of it, are needed. Returns `true` if they must be ordered, `false` if an order
@@ -279,7 +311,7 @@ impl Columns {
 
     /// Sets the number of the order for the column, or for the rest of it.
     pub fn number(&mut self, column: ColumnPos, claim: u64) {
-        if let Some(order) = self.states.get_mut(&column).and_then(ColumnState::order) {
+        if let Some(order) = self.states.get_mut(&column).and_then(|known| known.state.order()) {
             order.claim = claim;
         }
     }
@@ -385,7 +417,7 @@ impl Columns {
         let Self { failed, states, .. } = self;
         let mut failures = Vec::new();
         failed.retain(|column| {
-            let Some(mut state) = states.get(column).copied() else { return false };
+            let Some(mut state) = states.get(column).map(|known| known.state) else { return false };
             let failure = state.failure().copied();
             failures.extend(failure.map(|failure| (*column, state, failure)));
             failure.is_some()
@@ -458,7 +490,7 @@ impl Columns {
         let Self { lost, states, .. } = self;
         let mut found = Vec::new();
         lost.retain(|column| {
-            let state = states.get(column).copied();
+            let state = states.get(column).map(|known| known.state);
             found.extend(state.and_then(ColumnState::lost_until).map(|until| (*column, until)));
             state.is_some_and(ColumnState::is_lost)
         });

@@ -12,6 +12,7 @@ use crate::coordinator::demand::failures::ColumnComplaints;
 use crate::coordinator::demand::shares::Coverage;
 use crate::coordinator::messages::generation::DimensionGeneration;
 use crate::coordinator::messages::settings::ViewerLimits;
+use crate::coordinator::messages::why::Ticket;
 use crate::generation::Completion;
 use crate::simulation::ColumnError;
 use crate::space::{ColumnPos, TilePos};
@@ -20,7 +21,7 @@ use generation::GenerationState;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-use tickets::{Ticket, ViewerState};
+use tickets::ViewerState;
 use viewer_caps::ViewerCaps;
 
 /// The demand for the ground of a dimension.

@@ -72,6 +72,11 @@ impl DimensionBook {
         Some(self.open.get(&dimension)?.regions.regionizer.data(region)?)
     }
 
+    /// The number of columns that the jobs of all dimensions have in flight.
+    pub fn in_flight_for_jobs(&self) -> usize {
+        self.open.values().map(|dimension| dimension.orders.for_jobs.len()).sum()
+    }
+
     /// All regions, in order.
     pub fn regions(&self) -> Vec<(DimensionId, RegionId)> {
         let of = |(id, open): (&DimensionId, &OpenDimension)| {

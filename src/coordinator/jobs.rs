@@ -377,13 +377,6 @@ fn room_for_jobs(world: &Surroundings) -> usize {
     orders.limit.settings.pregeneration.unwrap_or(usual).max(1).saturating_sub(orders.in_flight())
 }
 
-impl DimensionBook {
-    /// The number of columns that the jobs of all dimensions have in flight.
-    pub fn in_flight_for_jobs(&self) -> usize {
-        self.open.values().map(|dimension| dimension.orders.for_jobs.len()).sum()
-    }
-}
-
 /// Processes the results of all jobs, orders more work, and publishes their progress.
 pub fn work_on_jobs(
     mut world: Surroundings,

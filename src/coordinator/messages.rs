@@ -19,6 +19,7 @@ pub(in crate::coordinator) mod saving;
 pub(crate) mod settings;
 pub(in crate::coordinator) mod snapshots;
 pub(in crate::coordinator) mod statistics;
+pub(in crate::coordinator) mod why;
 
 pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub use clocks::{ControlError, ControlRegion, Coupling, DimensionClock, RegionOrder, StepDimension};
@@ -26,11 +27,11 @@ pub use dimensions::DimensionError;
 pub(crate) use dimensions::DimensionSpec;
 pub(crate) use events::WorldEvent;
 pub use events::{
-    ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnFailed,
-    ControlRefused, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, GroundRegenerated, LetterLost,
-    LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, RegionCreated, RegionDestroyed,
-    RegionHalted, RegionHung, RegionMerged, RegionRestarted, RegionSplit, SaveFailed, ServerDrained, ServerEnded,
-    StepRefused, WorldBackedUp, WorldSaved,
+    ArenaCreated, ArenaRefused, ArenaRemoved, ArenaReverted, BackupFailed, BlockRefused, ChunksAnswer, ColumnAnswer,
+    ColumnFailed, ControlRefused, DimensionClosed, DimensionFailed, DimensionOpened, DimensionRemoved, EntityPlaced,
+    GroundRegenerated, LetterLost, LogInRefused, OpacityAnswer, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved,
+    RegionCreated, RegionDestroyed, RegionHalted, RegionHung, RegionMerged, RegionRestarted, RegionSplit, SaveFailed,
+    ServerDrained, ServerEnded, StepRefused, WorldBackedUp, WorldSaved,
 };
 pub use far_views::FarView;
 pub(crate) use far_views::{FarNews, Target};
@@ -50,4 +51,7 @@ pub use snapshots::{
 pub use statistics::{
     DimensionStatistics, DrainServer, RegionStatistics, ServerStatistics, TickWindow, TierStatistics, TimeWindow,
     WorldStatistics,
+};
+pub use why::{
+    AskColumn, ColumnCause, ColumnPhase, ColumnReport, FollowEntity, HeldBy, RegionCause, Ticket, Whereabouts,
 };

@@ -58,6 +58,8 @@ pub struct RegionSlot {
     pub due: Duration,
     /// The time of its next save.
     pub save_due: Option<Duration>,
+    /// When it last handed out everything unsaved.
+    pub saved_at: Option<Duration>,
     pub control: Control,
     /// The dimension's clock at its last tick; `None` if a pause came in between.
     pub last_clock: Option<Duration>,
@@ -183,6 +185,7 @@ impl RegionSlot {
         self.due = self.due.max(other.due);
         // From now on this region saves the other's unsaved changes.
         self.save_due = [self.save_due, other.save_due].into_iter().flatten().min();
+        self.saved_at = self.saved_at.and_then(|at| Some(at.min(other.saved_at?)));
         // A pause of one of them is not a long tick of both.
         self.last_clock = self.last_clock.max(other.last_clock);
         self.made_steps = self.made_steps.max(other.made_steps);
@@ -204,6 +207,7 @@ impl RegionSlot {
     pub fn follow(&mut self, other: &Self) {
         self.due = other.due;
         self.save_due = other.save_due;
+        self.saved_at = other.saved_at;
         self.last_clock = other.last_clock;
         self.made_steps = other.made_steps;
         self.tick_share = other.tick_share;
@@ -240,6 +244,7 @@ impl RegionData for RegionSlot {
             parked: SyncCell::new(Parked::default()),
             due: Duration::ZERO,
             save_due: None,
+            saved_at: None,
             control: Control::default(),
             last_clock: None,
             made_steps: None,

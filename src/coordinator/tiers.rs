@@ -73,6 +73,7 @@ struct StepDone {
     cursor: Option<Vec<u8>>,
     /// The sizes of everything stored, if the step looked.
     sizes: Option<[FamilySize; 3]>,
+    memory_bytes: Option<u64>,
     remaining: usize,
     /// `true` if there is more to do than the step names.
     has_more: bool,
@@ -108,7 +109,8 @@ impl Step {
         let size = |family| store.approximate_family(family).map(Option::unwrap_or_default);
         let sizes = [size(Family::Chunks)?, size(Family::WarmChunks)?, size(Family::ColdChunks)?];
         let has_more = left > 0 || is_adopting;
-        Ok(StepDone { moves, candidates, cursor, sizes: Some(sizes), remaining, has_more })
+        let memory_bytes = store.memory_bytes();
+        Ok(StepDone { moves, candidates, cursor, sizes: Some(sizes), memory_bytes, remaining, has_more })
     }
 }
 
@@ -174,7 +176,7 @@ impl Tiers {
         store: &WorldStore,
         dimensions: &DimensionBook,
     ) {
-        let StepDone { moves, candidates, cursor, sizes, remaining, has_more } = done;
+        let StepDone { moves, candidates, cursor, sizes, memory_bytes, remaining, has_more } = done;
         for damaged in &moves.damaged {
             warn!("damage found while moving chunks to another tier: {damaged}");
         }
@@ -184,7 +186,7 @@ impl Tiers {
         statistics.written_bytes += moves.written;
         statistics.left += moves.left;
         let Some(sizes) = sizes else { return };
-        (statistics.sizes, statistics.remaining) = (sizes, remaining);
+        (statistics.sizes, statistics.memory_bytes, statistics.remaining) = (sizes, memory_bytes, remaining);
         self.cursor = cursor;
         let play_time = store.play_time();
         for CoolingGroup { group, tier, accessed } in candidates {

@@ -52,6 +52,7 @@ pub(super) fn register(app: &mut App) {
         PublishedColumns,
         RegionColumns,
         RegionInfo,
+        RegionProfiler,
         RegionRandom,
         StableId,
         Steering,

@@ -15,6 +15,7 @@ use crate::simulation::entities::EntityIndex;
 use crate::simulation::letters::post::ColumnReady;
 use crate::simulation::letters::post::{Post, register_message};
 use crate::simulation::letters::shared_messages::SharedMessages;
+use crate::simulation::profile::RegionProfiler;
 use crate::simulation::schedules::RegionTick;
 use crate::simulation::work::new_columns::NewColumn;
 use bevy::ecs::error::FallbackErrorHandler;
@@ -119,6 +120,9 @@ impl RegionTemplate {
         set_executors(world, false);
         let (components, seed) = (self.components.clone(), self.seed);
         let mut contents = RegionContents { components, seed, ..RegionContents::from_world(world) };
+        contents.profiler =
+            RegionProfiler::install(&mut world.resource_mut::<Schedules>(), contents.schedules.region_tick());
+        world.insert_resource(contents.profiler.clone());
         contents.schedules.parallel_from = self.parallel_from;
         Ok(RegionWorld { app, contents })
     }

@@ -7,6 +7,7 @@ use super::inbox_outbox::{BlockEdit, Inbox, Outbox};
 use super::info::RegionInfo;
 use super::player::{LoggedOut, Player};
 use super::position::{Position, Viewer, ViewerRadii};
+use super::profile::RegionProfiler;
 use super::random::RegionRandom;
 use super::schedules::TickSchedules;
 use crate::chunk::Column;
@@ -51,6 +52,7 @@ pub(super) struct RegionContents {
     pub unfinished: Unfinished,
     pub params: Params,
     pub schedules: TickSchedules,
+    pub profiler: RegionProfiler,
     /// The point from which the search for components that cannot travel continues.
     pub seen_archetypes: SeenArchetypes,
     pub ticks: PastTicks,

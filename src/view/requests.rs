@@ -6,13 +6,14 @@ use super::{
     DimensionOpen, Pacing, PublishedColumns, RetryColumns,
 };
 use crate::coordinator::MainLink;
-use crate::coordinator::answers::ask_opacity;
+use crate::coordinator::answers::{ask_column, ask_opacity, follow_entity};
 use crate::coordinator::closing::backup::{back_up_world, save_world};
 use crate::coordinator::closing::close::close_dimension;
 use crate::coordinator::closing::opening::open_dimension;
 use crate::coordinator::collect::edit_blocks;
 use crate::coordinator::messages::{
-    AskOpacity, BackupWorld, ControlRegion, DrainServer, LogIn, LogOut, SaveWorld, ServerEnded, StepDimension,
+    AskColumn, AskOpacity, BackupWorld, ControlRegion, DrainServer, FollowEntity, LogIn, LogOut, SaveWorld,
+    ServerEnded, StepDimension,
 };
 use crate::coordinator::schedule::control::{control_region, couple, set_clock, set_time_of_day, step_dimension};
 use crate::coordinator::servers::drain_server;
@@ -50,6 +51,8 @@ pub(super) fn build(app: &mut App) {
     app.init_resource::<EditQueue>()
         .add_message::<SetBlock>()
         .add_message::<AskOpacity>()
+        .add_message::<AskColumn>()
+        .add_message::<FollowEntity>()
         .add_message::<SaveWorld>()
         .add_message::<BackupWorld>()
         .add_message::<LogIn>()
@@ -183,8 +186,12 @@ pub(super) fn send_closings(link: Res<MainLink>, mut closing: ResMut<Closing>) {
 pub(super) fn send_questions(
     link: Res<MainLink>,
     mut asks: MessageReader<AskOpacity>,
+    mut column_asks: MessageReader<AskColumn>,
+    mut follows: MessageReader<FollowEntity>,
     published: Res<PublishedColumns>,
 ) {
+    follows.read().for_each(|follow| link.request(follow_entity, *follow));
+    column_asks.read().for_each(|ask| link.request(ask_column, *ask));
     for ask in asks.read() {
         let columns = ask.batch.columns().filter_map(|column| published.confirmed(ask.dimension, column));
         link.request(ask_opacity, (*ask, columns.cloned().collect()));

@@ -7,7 +7,7 @@ use bevy::reflect::structs::DynamicStruct;
 use bevy_terrane::plugin::LetterLimits;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{Family, KeyValueStore, MemoryStore};
-use bevy_terrane::view::RegionOrder;
+use bevy_terrane::view::{LogIn, RegionOrder};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -29,6 +29,19 @@ struct Purse {
 #[reflect(Component)]
 struct Fixed(u8);
 
+/// A component with a default.
+#[derive(Component, Reflect, Clone, Debug, Default, PartialEq)]
+#[reflect(Component, Default)]
+struct Mood {
+    joy: u32,
+    fear: u32,
+}
+
+/// A component that is not registered for regions.
+#[derive(Component, Reflect, Clone)]
+#[reflect(Component)]
+struct Whim(u32);
+
 /// A component without reflection.
 #[derive(Component)]
 struct Secret {
@@ -47,9 +60,12 @@ fn world(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = game(plugin);
     app.register_type::<Purse>()
         .register_type::<Fixed>()
+        .register_type::<Mood>()
+        .register_type::<Whim>()
         .register_saved_component::<Purse>()
         .register_region_component::<Secret>()
-        .register_region_component::<Fixed>();
+        .register_region_component::<Fixed>()
+        .register_region_component::<Mood>();
     let dimension = flat(&mut app);
     viewer(&mut app, dimension, 8.0, 8.0, 3);
     start(&mut app);
@@ -95,6 +111,15 @@ fn look(app: &mut App, id: Uuid) -> Result<EntityLook, InspectError> {
 
 fn write(app: &mut App, id: Uuid, component: &str, value: impl PartialReflect) -> Result<(), InspectError> {
     ask(app, |inspector| inspector.write(id, None, component, Box::new(value)))
+}
+
+fn insert(
+    app: &mut App,
+    id: Uuid,
+    components: impl IntoIterator<Item = (&'static str, Box<dyn PartialReflect>)>,
+) -> Result<(), InspectError> {
+    let components = components.into_iter().map(|(path, value)| (path.to_owned(), value)).collect();
+    ask(app, |inspector| inspector.insert(id, None, components))
 }
 
 fn component<'a>(look: &'a EntityLook, name: &str) -> &'a ComponentLook {
@@ -170,7 +195,7 @@ fn values_are_read_changed_and_saved() {
     save(&mut app);
 
     let seen = look(&mut app, id(1)).unwrap();
-    assert_eq!((seen.id, seen.dimension), (id(1), dimension));
+    assert_eq!((seen.id, seen.dimension, seen.name.as_deref()), (id(1), dimension, Some("Ann")));
     assert_eq!(purse_of(&mut app, id(1)), purse(3));
     let secret = component(&seen, "::Secret");
     assert!(matches!(secret.value, Value::Unknown) && secret.size == 24, "{secret:?}");
@@ -242,6 +267,109 @@ fn what_must_not_be_changed_is_refused() {
         let result = write(&mut app, id(1), unknown, 1_u32);
         assert_eq!(result, Err(InspectError::NoComponent(unknown.to_owned())));
     }
+}
+
+/// Promise, inspection: Components are inserted as by a system of the game, with the rest of a default, all or none of them.
+#[test]
+fn components_are_inserted_together() {
+    let (mut app, dimension) = world(lockstep());
+    spawn_in_region(&mut app, dimension, HERE, (StableId(id(1)), purse(3)));
+    spawn_in_region(&mut app, dimension, HERE, StableId(id(2)));
+    update(&mut app, 3);
+    let joy = |joy: u32| {
+        let mut value = DynamicStruct::default();
+        value.insert("joy", joy);
+        Box::new(value)
+    };
+    let mut coins = DynamicStruct::default();
+    coins.insert("coins", 8_u32);
+    // One is changed, two are inserted.
+    let changes: [(_, Box<dyn PartialReflect>); 3] =
+        [(Purse::type_path(), Box::new(coins)), (Mood::type_path(), joy(5)), (Fixed::type_path(), Box::new(Fixed(7)))];
+    insert(&mut app, id(1), changes).unwrap();
+    assert_eq!(purse_of(&mut app, id(1)), purse(8));
+    let moods =
+        |moods: Query<(&Mood, &Fixed)>| moods.iter().map(|(mood, fixed)| (mood.clone(), fixed.0)).collect::<Vec<_>>();
+    let found: Vec<(Mood, u8)> = ask_region(&mut app, dimension, HERE, moods);
+    assert_eq!(found, [(Mood { joy: 5, fear: 0 }, 7)]);
+    insert(&mut app, id(2), [(Purse::type_path(), Box::new(purse(4)).into_partial_reflect())]).unwrap();
+    assert_eq!(purse_of(&mut app, id(2)), purse(4));
+
+    let refused = |result| assert!(matches!(result, Err(InspectError::Refused { .. })), "{result:?}");
+    let wrong = |result| assert!(matches!(result, Err(InspectError::WrongValue { .. })), "{result:?}");
+    // The last of them is immutable, and there already.
+    let changes: [(_, Box<dyn PartialReflect>); 2] =
+        [(Mood::type_path(), joy(6)), (Fixed::type_path(), Box::new(Fixed(8)))];
+    refused(insert(&mut app, id(1), changes));
+    assert_eq!(ask_region(&mut app, dimension, HERE, moods), found);
+    for (path, value) in [
+        (StableId::type_path(), Box::new(StableId(id(9))).into_partial_reflect()),
+        (Player::type_path(), Box::new(1_u32)),
+        (ChildOf::type_path(), Box::new(ChildOf(Entity::PLACEHOLDER))),
+        (Children::type_path(), Box::new(1_u32)),
+    ] {
+        refused(insert(&mut app, id(2), [(path, value)]));
+    }
+    let outside = Position::new(dimension, BlockPos::new(1_000_000, 5, 0));
+    refused(insert(&mut app, id(2), [(Position::type_path(), Box::new(outside).into_partial_reflect())]));
+    // One that is not registered for regions would halt the region.
+    refused(insert(&mut app, id(2), [(Whim::type_path(), Box::new(Whim(1)).into_partial_reflect())]));
+    // A purse has no default, so it needs all fields.
+    spawn_in_region(&mut app, dimension, HERE, StableId(id(3)));
+    update(&mut app, 3);
+    let mut coins = DynamicStruct::default();
+    coins.insert("coins", 8_u32);
+    wrong(insert(&mut app, id(3), [(Purse::type_path(), Box::new(coins).into_partial_reflect())]));
+    let mut other = DynamicStruct::default();
+    other.insert("anger", 8_u32);
+    wrong(insert(&mut app, id(3), [(Mood::type_path(), Box::new(other).into_partial_reflect())]));
+    wrong(insert(&mut app, id(3), [(Mood::type_path(), Box::new(1_u32).into_partial_reflect())]));
+    let unknown = insert(&mut app, id(3), [("no::such::Type", Box::new(1_u32).into_partial_reflect())]);
+    assert_eq!(unknown, Err(InspectError::NoComponent("no::such::Type".to_owned())));
+    let nowhere = insert(&mut app, id(99), [(Mood::type_path(), Box::new(Mood::default()).into_partial_reflect())]);
+    assert!(matches!(nowhere, Err(InspectError::Unreachable(Undeliverable::NoSuchEntity(_)))), "{nowhere:?}");
+    assert_eq!(ask_region(&mut app, dimension, HERE, moods), found);
+}
+
+/// Promise, inspection: An entity is despawned with its children, and a player is not.
+#[test]
+fn entities_are_despawned_and_players_are_not() {
+    let store = Arc::new(MemoryStore::new());
+    let (mut app, dimension) = world(lockstep_on(&store));
+    in_region(&mut app, dimension, HERE, move |world| {
+        let parent = world.spawn((StableId(id(1)), purse(3), Position::new(dimension, HERE))).id();
+        world.spawn((StableId(id(2)), purse(4), ChildOf(parent)));
+    });
+    app.world_mut().write_message(LogIn { name: "Ann".to_owned(), first_place: Some((dimension, HERE)) });
+    update(&mut app, 20);
+    save(&mut app);
+    let players = list(&mut app, dimension, Filter { component: "Player".to_owned(), ..default() });
+    let [player] = &*players[0].entities else { panic!("{players:?}") };
+    let despawn = |app: &mut App, id| ask(app, |inspector| inspector.despawn(id, None));
+    assert_eq!(despawn(&mut app, player.id), Err(InspectError::Player(player.id)));
+    look(&mut app, player.id).unwrap();
+    despawn(&mut app, id(1)).unwrap();
+    save(&mut app);
+    let (mut app, _) = reopen(app, || world(lockstep_on(&store)));
+    update(&mut app, 5);
+    for gone in [id(1), id(2)] {
+        let result = despawn(&mut app, gone);
+        assert!(matches!(result, Err(InspectError::Unreachable(Undeliverable::NoSuchEntity(_)))), "{result:?}");
+    }
+}
+
+/// Promise, inspection: A question of the game's own runs in the region that owns a place, and loads no ground.
+#[test]
+fn a_place_is_asked_a_question_of_the_games_own() {
+    let (mut app, dimension) = world(lockstep());
+    let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
+    let which = |world: &mut World| world.resource::<RegionInfo>().region;
+    assert_eq!(ask(&mut app, |inspector| inspector.ask(dimension, HERE, which)), Ok(region));
+    let far = BlockPos::new(1_000_000, 5, 0);
+    assert_eq!(ask(&mut app, |inspector| inspector.ask(dimension, far, which)), Err(InspectError::NotLoaded(far)));
+    order(&mut app, dimension, HERE.column(), RegionOrder::Halt);
+    update_until(&mut app, "it halts", |world| region_at(world, dimension, HERE.column()).is_some_and(|at| at.halted));
+    assert_eq!(ask(&mut app, |inspector| inspector.ask(dimension, HERE, which)), Err(InspectError::Halted(region)));
 }
 
 /// Promise, inspection: A halted region and an entity that is not loaded say so.

@@ -17,7 +17,7 @@ use bevy_terrane::view::{
     Pregeneration, RegionStatistics, SnapshotConfig,
 };
 use std::time::Duration;
-use terrane_overlay::{Overlay, OverlayList, OverlayPlugin};
+use terrane_overlay::{Overlay, OverlayPlugin, OverlayTab};
 
 const THERE: BlockPos = BlockPos::new(16 * 100, 5, 0);
 const SCREEN: Rect = Rect { min: Pos2::ZERO, max: Pos2::new(1280.0, 720.0) };
@@ -172,6 +172,7 @@ fn clock_of(app: &mut App, dimension: DimensionId) -> DimensionClock {
 fn a_dimension_is_paused_stepped_and_resumed() {
     let (mut app, dimension) = two_regions(lockstep());
     let ticks = |app: &App| app.world().resource::<WorldStatistics>().regions.iter().map(|one| one.ticks).sum::<u64>();
+    click(&mut app, "world");
     click(&mut app, "pause");
     assert!(clock_of(&mut app, dimension).paused);
     frame_until(&mut app, "it is paused", |app| here(app, dimension).paused);
@@ -187,6 +188,7 @@ fn a_dimension_is_paused_stepped_and_resumed() {
 #[test]
 fn a_dimensions_tick_rate_and_speed_are_dragged() {
     let (mut app, dimension) = two_regions(lockstep());
+    click(&mut app, "world");
     drag(&mut app, " TPS");
     let clock = clock_of(&mut app, dimension);
     assert!(clock.ticks_per_second > 20.5 && clock.rate == 1.0 && !clock.paused, "{clock:?}");
@@ -215,17 +217,22 @@ fn a_region_is_selected_in_the_table_on_the_map_and_in_the_log() {
     click(&mut app, "log");
     click(&mut app, &format!("{} created", ids[0].1.index()));
     assert_eq!(selected(&app), Some(ids[0]));
-    // The two regions are at opposite ends of the map.
-    let map = places(&app, "map")[0];
-    frame(&mut app, vec![Event::PointerMoved(Pos2::new(300.0, map.bottom() + 60.0))]);
-    let at = (0..60).map(|step| Pos2::new(580.0 - step as f32, map.bottom() + 75.0)).collect::<Vec<_>>();
-    for place in at {
+    // The two regions are at opposite ends of the map, which is between the tabs and the table.
+    click(&mut app, "regions");
+    frame(&mut app, Vec::new());
+    // The details have such a text too, farther right.
+    let below = places(&app, "5 s").into_iter().min_by(|a, b| a.left().total_cmp(&b.left())).expect("a button");
+    let middle = (places(&app, "regions")[0].bottom() + below.top()) / 2.0;
+    frame(&mut app, vec![Event::PointerMoved(Pos2::new(300.0, middle))]);
+    for place in (0..90).map(|step| Pos2::new(575.0 - step as f32, middle)) {
         frame(&mut app, vec![Event::PointerMoved(place), press(place, true), press(place, false)]);
         if selected(&app) == Some(ids[1]) {
+            let (of, column) = app.world().resource::<Overlay>().column.expect("a column");
+            assert_eq!(region_at(app.world(), of, column).map(|region| region.region), Some(ids[1].1));
             return;
         }
     }
-    panic!("no click on the map's right end selects the region there");
+    panic!("no click on the map's right end, {middle} below the top, selects the region there: {:?}", selected(&app));
 }
 
 /// Promise, clocks and faults: A click on a region in the overlay opens a window to pause, step, halt or restart it, or set its
@@ -293,7 +300,7 @@ fn a_halted_region_says_why_and_where_and_is_restarted() {
 fn a_region_is_halted_by_hand() {
     let (mut app, dimension) = two_regions(lockstep());
     select_here(&mut app, dimension);
-    app.world_mut().resource_mut::<Overlay>().list = OverlayList::Log;
+    app.world_mut().resource_mut::<Overlay>().tab = OverlayTab::Log;
     click(&mut app, "halt");
     frame_until(&mut app, "it halted", |app| here(app, dimension).halted);
     frame_until(&mut app, "the overlay says why", |app| is_seen(app, "halted: by order"));
@@ -332,6 +339,7 @@ fn generation_is_paused_and_resumed_and_failures_are_listed_in_the_panel() {
     let (mut app, dimension) = two_regions(TerranePlugin::in_memory());
     let entity = dimension_entity(app.world_mut(), dimension);
     let held = |app: &App| app.world().get::<DimensionGeneration>(entity).is_some_and(|settings| settings.paused);
+    click(&mut app, "world");
     click(&mut app, "hold generation");
     assert!(held(&app));
     frame_until(&mut app, "the panel knows", |app| is_seen(app, "generate on"));
@@ -420,7 +428,7 @@ fn far_views_are_shown_with_their_progress() {
 
 /// The tab, since parts of windows have the same name.
 fn show_entities(app: &mut App) {
-    app.world_mut().resource_mut::<Overlay>().list = OverlayList::Entities;
+    app.world_mut().resource_mut::<Overlay>().tab = OverlayTab::Entities;
     frame(app, Vec::new());
 }
 
@@ -465,9 +473,8 @@ fn an_entity_is_found_looked_at_changed_and_followed() {
     let there = region_at(app.world(), dimension, THERE.column()).unwrap().region;
     let of = format!("region {} of ", there.index());
     frame_until(&mut app, "it is followed", |app| is_seen(app, &of));
-    click(&mut app, "crossings");
-    let crossing = format!("{} to {} of ", region.index(), there.index());
-    frame_until(&mut app, "the crossing is listed", |app| is_seen(app, &crossing));
+    let crossing = format!("came to region {} of ", there.index());
+    frame_until(&mut app, "the crossing is listed", |app| is_seen(app, &crossing) && is_seen(app, "left for column "));
     frame_until(&mut app, "the list is that of the region", |app| is_seen(app, "Rex") && !is_seen(app, "Bess"));
 }
 
@@ -509,7 +516,7 @@ fn a_click_into_the_world_selects_what_it_hits() {
     let ground = dimension_entity(app.world_mut(), dimension);
     let hit = RayHit { block: THERE, layer: 0, face: None, point: [0.5; 3], distance: 1.0 };
     let hit = HitData::new_with_extra(camera, 1.0, None, None, hit);
-    let window = places(&app, "map")[0].center();
+    let window = places(&app, "regions")[0].center();
     frame(&mut app, vec![Event::PointerMoved(window)]);
     frame(&mut app, Vec::new());
     click(&mut app, ground, hit.clone());

@@ -1,6 +1,7 @@
 //! Tests that draw pictures: by the software driver if there is no graphics card. With `TERRANE_PICTURES=FOLDER` the pictures are
 //! saved there.
 
+mod gizmos;
 mod order;
 mod seams;
 mod studio;

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
+use terrane_gizmos::TerraneGizmosPlugin;
 use terrane_render::{
     BlockLook, BlockLooks, ChunkLooks, ChunkMaterials, ChunkMeshProgress, ChunkRenderPlugin, FaceLook, RenderMode,
     RenderOrigin,
@@ -100,7 +101,7 @@ impl Studio {
         let folder = tempfile::tempdir().unwrap();
         let names: Vec<String> = paints.iter().map(|paint| paint.block.name().to_string()).collect();
         let mut app = app(&folder);
-        app.add_plugins((lockstep(), plugin));
+        app.add_plugins((lockstep(), plugin, TerraneGizmosPlugin));
         let mut looks = BlockLooks::default();
         for (number, paint) in paints.into_iter().enumerate() {
             let file = format!("{number}.png");
@@ -148,6 +149,14 @@ impl Studio {
         self.app.world_mut().get_mut::<Camera>(self.camera).unwrap().is_active = true;
         (0..5).for_each(|_| self.app.update());
         self
+    }
+
+    /// Draws a few frames from a place without a picture, since Bevy shows new gizmos a frame late.
+    pub fn look(&mut self, place: Transform) {
+        let world = self.app.world_mut();
+        *world.get_mut::<Transform>(self.camera).unwrap() = place;
+        world.get_mut::<Camera>(self.camera).unwrap().is_active = true;
+        (0..3).for_each(|_| self.app.update());
     }
 
     /// Moves the origin of the main world's space.

@@ -57,7 +57,7 @@ const HOUSES: [House; 6] = [
             &["components"],
             &["paths", "template_error"],
             &["ground", "letters"],
-            &["columns"],
+            &["columns", "profile"],
             &["info", "player"],
             &["position"],
             &["entities", "schedules"],

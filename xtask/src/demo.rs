@@ -2,6 +2,7 @@
 
 use crate::cargo::Cargo;
 use crate::setup;
+use crate::setup::Of;
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
@@ -16,7 +17,7 @@ const SERVER: &str = "target/postgres";
 /// Sets the machine up and runs the demo; the exit status is the demo's. `--postgres` starts a PostgreSQL server for its world.
 pub fn run(mut arguments: Vec<OsString>) -> Result<ExitCode, String> {
     let has_server = arguments.iter().any(|argument| argument == "--postgres");
-    setup::machine(has_server)?;
+    setup::machine(if has_server { &[Of::Database] } else { &[] })?;
     let cargo = Cargo::from_environment();
     let has_store = arguments.iter().any(|argument| argument.to_str().is_some_and(|text| text.starts_with("--store")));
     let features: &[&str] = if has_server || has_store { &["--features", "postgres"] } else { &[] };

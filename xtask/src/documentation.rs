@@ -35,10 +35,12 @@ pub fn build(cargo: &Cargo) -> Result<(), String> {
     let ours = [
         "bevy_terrane",
         "terrane_dev",
+        "terrane_gizmos",
         "terrane_inspect",
         "terrane_metrics",
         "terrane_objects",
         "terrane_overlay",
+        "terrane_remote",
         "terrane_render",
         "terrane_storage",
         "terrane_world",

@@ -6,12 +6,13 @@ mod needs;
 
 use machine::Machine;
 use needs::Need;
+pub use needs::Of;
 use std::env;
 use std::process::Command;
 
-/// Ensures that all requirements other than Rust are installed: libclang, a C++ compiler, Vulkan, for a window X11, and for a
-/// database PostgreSQL.
-pub fn machine(database: bool) -> Result<(), String> {
+/// Ensures that all requirements other than Rust are installed: libclang, a C++ compiler, Vulkan, with a display X11, and those of some
+/// purposes.
+pub fn machine(also: &[Of]) -> Result<(), String> {
     if env::var_os("XTASK_SKIP_SETUP").is_some_and(|value| value == "1") {
         return Ok(());
     }
@@ -19,14 +20,14 @@ pub fn machine(database: bool) -> Result<(), String> {
         println!("Needed besides Rust: a C++ compiler, libclang (LIBCLANG_PATH) and a graphics driver.");
         return Ok(());
     }
-    let missing = needs::missing(&Machine::this(), database);
+    let missing = needs::missing(&Machine::this(), also);
     if missing.is_empty() {
         return Ok(());
     }
     println!("Missing on this machine:\n{}", list(&missing));
     apt::install(&packages(&missing))?;
 
-    let still_missing = needs::missing(&Machine::this(), database);
+    let still_missing = needs::missing(&Machine::this(), also);
     if still_missing.is_empty() {
         return Ok(());
     }

@@ -9,14 +9,16 @@ use std::path::{Path, PathBuf};
 use tokens::{Token, tokens};
 
 /// The folders of the libraries' sources, relative to the repository.
-pub const LIBRARIES: [&str; 10] = [
+pub const LIBRARIES: [&str; 12] = [
     "src",
     "crates/terrane_dev/src",
+    "crates/terrane_gizmos/src",
     "crates/terrane_inspect/src",
     "crates/terrane_metrics/src",
     "crates/terrane_objects/src",
     "crates/terrane_overlay/src",
     "crates/terrane_postgres/src",
+    "crates/terrane_remote/src",
     "crates/terrane_render/src",
     "crates/terrane_storage/src",
     "crates/terrane_world/src",

@@ -5,6 +5,7 @@ mod programs;
 mod steps;
 
 use crate::cargo::Cargo;
+use crate::setup::Of;
 use crate::{documentation, setup, template};
 use programs::Programs;
 use std::collections::BTreeSet;
@@ -20,7 +21,7 @@ const GAME: &str = "cave_game";
 
 /// Sets the machine up and runs every check.
 pub fn run() -> Result<ExitCode, String> {
-    setup::machine(true)?;
+    setup::machine(&[Of::Database, Of::Window, Of::Screen])?;
     setup::rust_components()?;
     let cargo = Cargo::from_environment();
     let mut steps = Steps::default();
@@ -48,8 +49,8 @@ fn run_steps(cargo: &Cargo, steps: &mut Steps, programs: &mut Programs) -> Resul
         let name = if features.is_empty() { "no features" } else { features };
         steps.run(&format!("Lints, {name}"), cargo.command(&check).args(["--", "-D", "warnings"]))?;
     }
-    let upon = ["terrane_dev", "terrane_inspect", "terrane_metrics", "terrane_overlay", "terrane_render"]
-        .map(|name| format!("--package={name}"));
+    let upon = ["dev", "gizmos", "inspect", "metrics", "overlay", "remote", "render"];
+    let upon = upon.map(|name| format!("--package=terrane_{name}"));
     let mut check = cargo.command(&["clippy", "--lib"]);
     steps.run("Lints, crates upon this one", check.args(upon).args(["--", "-D", "warnings"]))?;
     let alone = ["terrane_objects", "terrane_postgres", "terrane_storage", "terrane_world"]

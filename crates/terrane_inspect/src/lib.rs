@@ -9,9 +9,8 @@ pub use value::Value;
 
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
-use bevy_terrane::chunk::Column;
 use bevy_terrane::region::RegionId;
-use bevy_terrane::simulation::Undeliverable;
+use bevy_terrane::simulation::{RegionProfile, RegionProfiler, Undeliverable};
 use bevy_terrane::space::{BlockPos, DimensionId};
 use bevy_terrane::view::{PublishedColumns, RegionCommands, WorldStatistics};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,6 +57,12 @@ pub enum InspectError {
     /// The entity does not have this component, or its type is not registered.
     #[error("the entity has no component {0}, or its type is not registered with #[reflect(Component)]")]
     NoComponent(String),
+    /// The place is not loaded, or the main world does not see it.
+    #[error("the ground at {0} is not loaded")]
+    NotLoaded(BlockPos),
+    /// The entity is a player, and a player's end is a matter of the game.
+    #[error("entity {0} is a player: log it out instead")]
+    Player(Uuid),
     /// The component must not be changed in this way.
     #[error("{component} must not be changed: {reason}")]
     Refused {
@@ -67,7 +72,7 @@ pub enum InspectError {
         reason: &'static str,
     },
     /// The value is not one of the component's type.
-    #[error("this is no value of {component}: {reason}")]
+    #[error("this is not a value of {component}: {reason}")]
     WrongValue {
         /// The component's type path.
         component: String,
@@ -148,6 +153,71 @@ impl Inspector<'_, '_> {
         self.ask_entity(id, last, move |entity| write::write(entity, &component, value))
     }
 
+    /// Changes components of an entity, and inserts those that it does not have, given their type paths. All of them or, after an
+    /// error, none. For values see [`write`](Self::write). If the type of a new component has a default, a dynamic value needs only
+    /// the fields that differ from it.
+    ///
+    /// New components must be of types that are registered for regions (`register_region_component`, `register_saved_component`),
+    /// as if a system of the game inserted them.
+    ///
+    /// # Errors
+    /// The region in which the entity was last seen is halted. A refused change is the error of the answer.
+    pub fn insert(
+        &mut self,
+        id: Uuid,
+        last: Option<(DimensionId, RegionId)>,
+        components: Vec<(String, Box<dyn PartialReflect>)>,
+    ) -> Result<Asked<()>, InspectError> {
+        self.ask_entity(id, last, move |entity| write::insert(entity, components))
+    }
+
+    /// Despawns an entity and its children, wherever it is. Players are refused.
+    ///
+    /// # Errors
+    /// The region in which the entity was last seen is halted. A refusal is the error of the answer.
+    pub fn despawn(&mut self, id: Uuid, last: Option<(DimensionId, RegionId)>) -> Result<Asked<()>, InspectError> {
+        self.ask_entity(id, last, write::despawn)
+    }
+
+    /// Asks the region that owns a block a question of the game's own, which may also change that region's world.
+    ///
+    /// # Errors
+    /// The region is halted, or the main world sees no ground there.
+    pub fn ask<T: Send + 'static>(
+        &mut self,
+        dimension: DimensionId,
+        block: BlockPos,
+        ask: impl FnOnce(&mut World) -> T + Send + 'static,
+    ) -> Result<Asked<T>, InspectError> {
+        // The question would load the ground.
+        let column = self.columns.column(dimension, block.column());
+        column.filter(|column| column.is_loaded(block.chunk().y)).ok_or(InspectError::NotLoaded(block))?;
+        if let Some(region) = self.statistics.region_at(dimension, block.column()) {
+            self.check_halted(dimension, region.region)?;
+        }
+        let (asked, reply) = Asked::new();
+        self.commands.run_in_region(dimension, block, move |world| reply.give(Ok(ask(world))));
+        Ok(asked)
+    }
+
+    /// Measures for this long how much time each system of a region takes. The answer comes with the first tick after that; a region that
+    /// ends before, by a merge or as it halts, drops the question, and so does another profile of the same region.
+    ///
+    /// # Errors
+    /// The region is halted, or the main world sees none of its ground.
+    pub fn profile(
+        &mut self,
+        (dimension, region): (DimensionId, RegionId),
+        length: Duration,
+    ) -> Result<Asked<RegionProfile>, InspectError> {
+        let place = self.place_in(dimension, region)?;
+        let (asked, reply) = Asked::new();
+        self.commands.run_in_region(dimension, place, move |world| {
+            world.resource::<RegionProfiler>().begin(length, move |profile| reply.give(Ok(profile)));
+        });
+        Ok(asked)
+    }
+
     fn ask_entity<T: Send + 'static>(
         &mut self,
         id: Uuid,
@@ -176,9 +246,9 @@ impl Inspector<'_, '_> {
         self.check_halted(dimension, region)?;
         let known = self.statistics.region(dimension, region).ok_or(InspectError::NoSuchRegion(region))?;
         let shift = self.statistics.section_shift;
-        let mut columns = self.columns.iter().filter(|(of, _)| *of == dimension).map(|(_, column)| column);
-        let is_here = |column: &&Column| known.contains(column.pos().section(shift));
-        let column = columns.find(is_here).ok_or(InspectError::NoSuchRegion(region))?;
+        let mut places = known.sections.iter().flat_map(|section| section.columns(shift));
+        let column = places.find_map(|column| self.columns.column(dimension, column));
+        let column = column.ok_or(InspectError::NoSuchRegion(region))?;
         // In a sparse dimension only some heights are loaded.
         let height = column.loaded().and_then(|heights| heights.iter().next()).unwrap_or(0);
         Ok(column.pos().chunk(height).min_block())

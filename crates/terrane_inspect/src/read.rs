@@ -43,6 +43,19 @@ pub struct Cursor {
     row: usize,
 }
 
+impl Cursor {
+    /// The cursor as numbers, for a client that gives them back with its next question.
+    pub fn to_numbers(self) -> [u64; 3] {
+        [self.region.index(), self.archetype as u64, self.row as u64]
+    }
+
+    /// The cursor with these numbers. If no cursor has had them, a list begins anew, or at another entity.
+    pub fn from_numbers([region, archetype, row]: [u64; 3]) -> Self {
+        let place = |number| usize::try_from(number).unwrap_or(usize::MAX);
+        Self { region: RegionId::new(region), archetype: place(archetype), row: place(row) }
+    }
+}
+
 /// A page of a list of entities.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Listing {
@@ -88,6 +101,8 @@ pub struct Found {
 pub struct EntityLook {
     /// Its stable id.
     pub id: Uuid,
+    /// The first 256 characters of its name, if it has one.
+    pub name: Option<String>,
     /// The region that it is in.
     pub region: RegionId,
     /// The dimension of that region.
@@ -163,8 +178,11 @@ fn found(entity: &EntityRef, kind: &Arc<str>, filter: &Filter, wanted: &str) -> 
             return None;
         }
     }
-    let name = name.map(|name| name.chars().take(MOST_CHARACTERS).collect());
-    Some(Found { id: entity.get::<StableId>()?.0, name, kind: kind.clone(), position })
+    Some(Found { id: entity.get::<StableId>()?.0, name: name.map(beginning), kind: kind.clone(), position })
+}
+
+fn beginning(name: &Name) -> String {
+    name.chars().take(MOST_CHARACTERS).collect()
 }
 
 fn has_component(world: &World, types: &TypeRegistry, components: &[ComponentId], part: &str) -> bool {
@@ -210,7 +228,7 @@ pub fn look(entity: &EntityWorldMut) -> Result<EntityLook, InspectError> {
     let began = Instant::now();
     let world = entity.world();
     let RegionInfo { region, dimension, ticks, .. } = *world.resource::<RegionInfo>();
-    let id = entity.get::<StableId>().map_or_else(Uuid::nil, |id| id.0);
+    let (id, name) = (entity.get::<StableId>().map_or_else(Uuid::nil, |id| id.0), entity.get::<Name>().map(beginning));
     let types = world.resource::<AppTypeRegistry>().read();
     let mut left = Left::default();
     let infos = entity.archetype().components().iter().filter_map(|id| world.components().get_info(*id));
@@ -227,5 +245,5 @@ pub fn look(entity: &EntityWorldMut) -> Result<EntityLook, InspectError> {
         })
         .collect();
     components.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(EntityLook { id, region, dimension, tick: ticks, components })
+    Ok(EntityLook { id, name, region, dimension, tick: ticks, components })
 }

@@ -23,6 +23,8 @@ pub enum Value {
 const MOST_PARTS: usize = 2_000;
 const MOST_TEXT: usize = 1 << 20;
 const DEEPEST: usize = 32;
+/// The parts of a value that is changed.
+const MOST_CHANGED: usize = 1 << 16;
 
 /// The parts and the bytes of text that still fit into one answer.
 pub struct Left {
@@ -46,7 +48,7 @@ impl Left {
     /// Copies a value if it fits into what is left.
     pub fn copy(&mut self, value: &dyn PartialReflect) -> Value {
         let (parts, text) = (self.parts, self.text);
-        match self.count(value, 0) {
+        match self.count(value, 0, Self::count_opaque) {
             // Some maps and sets cannot be copied, and panic.
             Ok(()) => catch_unwind(AssertUnwindSafe(|| copied(value))).map_or(Value::Unknown, Value::Copy),
             Err(reason) => {
@@ -59,12 +61,17 @@ impl Left {
         }
     }
 
-    /// Counts the parts of a value, and checks that each can be copied.
-    fn count(&mut self, value: &dyn PartialReflect, depth: usize) -> Result<(), Reason> {
+    /// Counts the parts of a value, and checks those that reflection cannot look into.
+    fn count(
+        &mut self,
+        value: &dyn PartialReflect,
+        depth: usize,
+        check: fn(&mut Self, &dyn PartialReflect) -> Result<(), Reason>,
+    ) -> Result<(), Reason> {
         self.parts = self.parts.checked_sub(1).filter(|_| depth < DEEPEST).ok_or(Reason::TooLarge)?;
         let mut all = |parts: &mut dyn Iterator<Item = &dyn PartialReflect>| {
             for part in parts {
-                self.count(part, depth + 1)?;
+                self.count(part, depth + 1, check)?;
             }
             Ok(())
         };
@@ -77,13 +84,14 @@ impl Left {
             ReflectRef::Map(parts) => all(&mut parts.iter().flat_map(|(key, value)| [key, value])),
             ReflectRef::Set(parts) => all(&mut parts.iter()),
             ReflectRef::Enum(parts) => all(&mut parts.iter_fields().map(|field| field.value())),
-            ReflectRef::Opaque(value) => self.count_opaque(value),
+            ReflectRef::Opaque(value) => check(self, value),
             // Functions, if the game has them reflected.
             #[allow(unreachable_patterns)]
             _ => Err(Reason::Unknown),
         }
     }
 
+    /// Counts text, and checks that a copy is possible.
     fn count_opaque(&mut self, value: &dyn PartialReflect) -> Result<(), Reason> {
         let text = value.try_downcast_ref::<String>().map(String::as_str);
         let text =
@@ -92,6 +100,12 @@ impl Left {
         // Otherwise a copy of the whole panics.
         if text == 0 && value.reflect_clone().is_err() { Err(Reason::Unknown) } else { Ok(()) }
     }
+}
+
+/// Returns `true` for a value with so many parts, or nested so deep, that a copy might never end: it may contain itself.
+pub fn is_endless(value: &dyn PartialReflect) -> bool {
+    let mut left = Left { parts: MOST_CHANGED, text: 0 };
+    matches!(left.count(value, 0, |_, _| Ok(())), Err(Reason::TooLarge))
 }
 
 /// A copy of the type if it can be cloned by reflection, otherwise a dynamic value.

@@ -1,18 +1,98 @@
-//! The window of one entity, which is followed wherever it goes.
+//! The details of one entity, which is followed wherever it goes.
 
+use super::format::time;
+use super::log::RegionLog;
 use super::widgets::{region_color, swatch};
-use crate::view::{RegionKey, View};
+use crate::view::{Overlay, RegionKey, View};
+use bevy::prelude::*;
 use bevy::reflect::{PartialReflect, TypeRegistry};
-use bevy_egui::egui::{CollapsingHeader, Context, Id, Label, RichText, ScrollArea, Ui, Window};
+use bevy_egui::egui::{CollapsingHeader, Id, Label, RichText, ScrollArea, Ui};
 use bevy_inspector_egui::reflect_inspector::{self, InspectorUi};
+use bevy_terrane::simulation::Position;
+use bevy_terrane::space::DimensionId;
+use bevy_terrane::view::{EntityPlaced, FollowEntity, Whereabouts};
 use std::collections::VecDeque;
+use std::time::Duration;
 use terrane_inspect::{Asked, ComponentLook, EntityLook, InspectError, Inspector, Value};
 use uuid::Uuid;
 
 /// The time after which an entity is read again, in seconds.
 const REFRESH: f64 = 0.2;
-/// The number of changes of its region that are remembered.
-const CROSSINGS: usize = 10;
+/// The number of places of an entity that are remembered: ten crossings, each of which has a place on the way.
+const PLACES: usize = 21;
+
+/// The places of the followed entity, with the times on the coordinator's clock, oldest first. Noted while the overlay is hidden too.
+#[derive(Resource, Default)]
+pub(super) struct Crossings {
+    id: Option<Uuid>,
+    places: VecDeque<(Duration, Option<Whereabouts>)>,
+}
+
+impl Crossings {
+    /// Follows this entity from now on, and no other.
+    fn follow(&mut self, id: Option<Uuid>, commands: &mut Commands) {
+        if self.id != id {
+            let before = self.id.map(|id| FollowEntity { id, follow: false });
+            let now = id.map(|id| FollowEntity { id, follow: true });
+            for follow in before.into_iter().chain(now) {
+                commands.write_message(follow);
+            }
+            *self = Self { id, ..Self::default() };
+        }
+    }
+
+    fn push(&mut self, at: Duration, place: Option<Whereabouts>) {
+        if self.places.len() == PLACES {
+            self.places.pop_front();
+        }
+        self.places.push_back((at, place));
+    }
+
+    /// The last region.
+    fn region(&self) -> Option<RegionKey> {
+        self.places.iter().rev().find_map(|(_, place)| match place {
+            Some(Whereabouts::Region(dimension, region)) => Some((*dimension, *region)),
+            _ => None,
+        })
+    }
+
+    /// Each move in words, the last first.
+    fn lines(&self, log: &RegionLog, name: impl Fn(DimensionId) -> String) -> Vec<(Duration, String)> {
+        let moves = self.places.iter().zip(self.places.iter().skip(1));
+        let line = |((_, before), (at, place)): (&(_, Option<Whereabouts>), &(Duration, _))| {
+            let text = match (before, place) {
+                (Some(Whereabouts::Region(dimension, from)), Some(Whereabouts::Region(_, to))) => {
+                    let cause = if log.has_merged((*dimension, *from), *to) { "merged into" } else { "split off into" };
+                    format!("region {} {cause} region {}", from.index(), to.index())
+                }
+                (_, Some(Whereabouts::Region(dimension, region))) => {
+                    format!("came to region {} of {}", region.index(), name(*dimension))
+                }
+                (_, Some(Whereabouts::OnTheWay(dimension, column))) => {
+                    format!("left for column {column} of {}", name(*dimension))
+                }
+                (_, None) => "gone: despawned, unloaded with its ground, or lost with its region".to_owned(),
+            };
+            (*at, text)
+        };
+        moves.map(line).rev().collect()
+    }
+}
+
+/// Follows the selected entity, and notes its places.
+pub(super) fn note(
+    mut crossings: ResMut<Crossings>,
+    mut placed: MessageReader<EntityPlaced>,
+    overlay: Res<Overlay>,
+    mut commands: Commands,
+) {
+    crossings.follow(overlay.entity, &mut commands);
+    for EntityPlaced { id, at, place } in placed.read() {
+        if crossings.id == Some(*id) {
+            crossings.push(*at, *place);
+        }
+    }
+}
 
 /// An entity, as far as it is known.
 #[derive(Default)]
@@ -26,8 +106,6 @@ pub(super) struct Followed {
     /// Why it cannot be read, and why a change was refused.
     error: Option<InspectError>,
     refused: Option<InspectError>,
-    /// The regions in which it was seen one after the other, with the tick when it was first seen there.
-    crossings: VecDeque<(RegionKey, u64)>,
     /// The time of the next question.
     due: f64,
 }
@@ -38,45 +116,31 @@ pub(super) fn short(id: Uuid) -> String {
 }
 
 impl Followed {
-    /// Shows the window of the selected entity. Closing it clears the selection.
+    /// Shows the entity, and asks about it.
     pub fn show(
         &mut self,
-        context: &Context,
+        ui: &mut Ui,
         view: &View,
+        crossings: &Crossings,
+        (overlay, id): (&mut Overlay, Uuid),
         inspector: &mut Inspector,
-        (region, selected): (&mut Option<RegionKey>, &mut Option<Uuid>),
     ) {
-        let Some(id) = *selected else { return };
         if self.id != id {
             *self = Self { id, ..Self::default() };
         }
         self.hear();
-        let mut is_open = true;
-        Window::new("Entity")
-            .id(Id::new("Terrane entity"))
-            .default_pos([988.0, 12.0])
-            .default_size([270.0, 400.0])
-            .open(&mut is_open)
-            .show(context, |ui| self.contents(ui, view, region));
-        self.send(inspector);
+        self.contents(ui, view, crossings, overlay);
+        self.send(inspector, crossings.region());
         // While a value is being changed, it is not overwritten by the one from the region.
-        let is_busy = context.input(|input| input.pointer.any_down()) || context.egui_wants_keyboard_input();
-        let now = context.input(|input| input.time);
+        let is_busy = ui.input(|input| input.pointer.any_down()) || ui.ctx().egui_wants_keyboard_input();
+        let now = ui.input(|input| input.time);
         if !is_busy && self.asked.is_none() && self.written.is_none() && now >= self.due {
             self.due = now + REFRESH;
-            match inspector.look(id, self.last()) {
+            match inspector.look(id, crossings.region()) {
                 Ok(asked) => self.asked = Some(asked),
                 Err(error) => self.error = Some(error),
             }
         }
-        if !is_open {
-            *selected = None;
-        }
-    }
-
-    /// The region in which it was seen last.
-    fn last(&self) -> Option<RegionKey> {
-        self.crossings.back().map(|(region, _)| *region)
     }
 
     /// Takes in the answers.
@@ -87,17 +151,7 @@ impl Followed {
         match self.asked.as_mut().and_then(Asked::take) {
             // It is older than the change.
             Some(Ok(_)) if self.changed.is_some() || self.written.is_some() => {}
-            Some(Ok(look)) => {
-                let here = (look.dimension, look.region);
-                if self.last() != Some(here) {
-                    self.crossings.push_back((here, look.tick));
-                    // The first one is no crossing.
-                    if self.crossings.len() > CROSSINGS + 1 {
-                        self.crossings.pop_front();
-                    }
-                }
-                (self.look, self.error) = (Some(look), None);
-            }
+            Some(Ok(look)) => (self.look, self.error) = (Some(look), None),
             Some(Err(error)) => self.error = Some(error),
             None => return,
         }
@@ -105,23 +159,31 @@ impl Followed {
     }
 
     /// Sends a change, one at a time.
-    fn send(&mut self, inspector: &mut Inspector) {
+    fn send(&mut self, inspector: &mut Inspector, last: Option<RegionKey>) {
         if self.written.is_some() {
             return;
         }
         let changed = self.changed.take().and_then(|number| self.look.as_ref()?.components.get(number));
         let Some(ComponentLook { name, value: Value::Copy(value), .. }) = changed else { return };
         let value = value.reflect_clone().map_or_else(|_| value.to_dynamic(), PartialReflect::into_partial_reflect);
-        match inspector.write(self.id, self.last(), name, value) {
+        match inspector.write(self.id, last, name, value) {
             Ok(written) => self.written = Some(written),
             Err(error) => self.refused = Some(error),
         }
     }
 
-    fn contents(&mut self, ui: &mut Ui, view: &View, region: &mut Option<RegionKey>) {
+    fn contents(&mut self, ui: &mut Ui, view: &View, crossings: &Crossings, overlay: &mut Overlay) {
         ui.add(Label::new(RichText::new(self.id.to_string()).monospace().small()).truncate());
         if let Some(error) = &self.error {
             ui.colored_label(ui.visuals().warn_fg_color, error.to_string());
+        }
+        let lines = crossings.lines(&view.log, |dimension| view.name(dimension));
+        if !lines.is_empty() {
+            CollapsingHeader::new("crossings").default_open(true).show(ui, |ui| {
+                ScrollArea::vertical().id_salt("crossings").max_height(90.0).show(ui, |ui| {
+                    lines.iter().for_each(|(at, text)| drop(ui.label(format!("{}  {text}", time(*at)))));
+                });
+            });
         }
         let Some(look) = &mut self.look else {
             if self.error.is_none() {
@@ -133,21 +195,20 @@ impl Followed {
         ui.horizontal(|ui| {
             swatch(ui, region_color(look.region));
             let name = format!("region {} of {}", look.region.index(), view.name(look.dimension));
-            if ui.selectable_label(*region == Some(here), name).on_hover_text("select it").clicked() {
-                *region = Some(here);
+            if ui.selectable_label(overlay.selected == Some(here), name).on_hover_text("select it").clicked() {
+                overlay.selected = Some(here);
+            }
+            let place = look.components.iter().find_map(|component| match &component.value {
+                Value::Copy(value) => value.try_downcast_ref::<Position>(),
+                _ => None,
+            });
+            if let Some(place) = place.map(|place| (place.dimension, place.column()))
+                && ui.button("its column").on_hover_text("why the ground below it is loaded").clicked()
+            {
+                overlay.column = Some(place);
             }
             ui.weak(format!("tick {}", look.tick));
         });
-        if self.crossings.len() > 1 {
-            CollapsingHeader::new("crossings").show(ui, |ui| {
-                for ((_, from), ((dimension, to), tick)) in
-                    self.crossings.iter().map(|(region, _)| *region).zip(self.crossings.iter().skip(1))
-                {
-                    let dimension = view.name(*dimension);
-                    ui.label(format!("{} to {} of {dimension}, seen at tick {tick}", from.index(), to.index()));
-                }
-            });
-        }
         if let Some(refused) = &self.refused {
             ui.colored_label(ui.visuals().error_fg_color, refused.to_string());
         }

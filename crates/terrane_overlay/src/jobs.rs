@@ -34,7 +34,7 @@ fn list(ui: &mut Ui, id: &str, rows: impl FnOnce(&mut Ui)) {
     });
 }
 
-/// Shows a row: the name, the state, figures with their meanings, buttons, and the place.
+/// Shows a row: the name, the state, buttons, figures with their meanings, and the place.
 fn row<const FIGURES: usize>(
     ui: &mut Ui,
     title: String,
@@ -45,10 +45,10 @@ fn row<const FIGURES: usize>(
 ) {
     ui.label(RichText::new(title).strong()).on_hover_text(&area);
     ui.label(state);
+    ui.horizontal(buttons);
     for (figure, hint) in figures {
         ui.label(figure).on_hover_text(hint);
     }
-    ui.horizontal(buttons);
     ui.add(Label::new(RichText::new(area).weak()).extend());
     ui.end_row();
 }

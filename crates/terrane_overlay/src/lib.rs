@@ -1,39 +1,51 @@
 #![doc = include_str!("../README.md")]
 
+mod arenas;
 mod clocks;
+mod column;
 mod entities;
 mod entity;
 mod format;
 mod generation;
+mod history;
 mod jobs;
 mod log;
 mod map;
+mod profile;
 mod selected;
 mod servers;
 mod state;
+mod storage;
 mod summary;
 mod table;
 mod view;
 mod widgets;
 
-pub use view::{Overlay, OverlayList};
+pub use view::{Overlay, OverlayTab};
 
+use arenas::Arenas;
+use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use bevy::window::WindowPlugin;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, egui};
 use bevy_inspector_egui::DefaultInspectorConfigPlugin;
 use bevy_terrane::chunk::RayHit;
 use bevy_terrane::space::BlockPos;
-use bevy_terrane::view::{DimensionOpen, Mirror, PublishedColumns, Regions};
+use bevy_terrane::view::{ChunksAnswer, ColumnAnswer, DimensionOpen, Mirror, PublishedColumns, Regions};
+use column::ColumnDetails;
 use entities::Entities;
-use entity::Followed;
+use entity::{Crossings, Followed};
 use log::{Filter, RegionLog};
-use map::Map;
+use map::{Map, Occupied};
+use profile::Profile;
 use selected::RateOrder;
-use std::iter;
+use std::time::Duration;
+use std::{iter, mem};
+use storage::Storage;
 use table::Table;
 use terrane_inspect::Inspector;
-use view::View;
+use uuid::Uuid;
+use view::{ColumnKey, RegionKey, View};
 
 /// Adds the overlay, and `EguiPlugin` if the app does not have it. Add it after `DefaultPlugins`. The overlay is hidden at
 /// first, unless the game inserts an [`Overlay`] that is visible.
@@ -54,8 +66,17 @@ impl Plugin for OverlayPlugin {
         let has_world = resource_exists::<PublishedColumns>;
         app.init_resource::<RegionLog>()
             .init_resource::<jobs::Traffic>()
-            // Events are logged while the overlay is hidden too.
-            .add_systems(Update, (log::note, jobs::note_traffic).run_if(has_world))
+            .init_resource::<Occupied>()
+            .init_resource::<Crossings>()
+            .init_resource::<history::History>()
+            .init_resource::<Arenas>()
+            .init_resource::<Storage>()
+            // These also run while the overlay is hidden.
+            .add_systems(
+                Update,
+                (log::note, jobs::note_traffic, map::note, entity::note, history::note, storage::note, arenas::note)
+                    .run_if(has_world),
+            )
             .add_systems(Update, toggle.run_if(resource_exists::<ButtonInput<KeyCode>>))
             .add_systems(
                 EguiPrimaryContextPass,
@@ -96,10 +117,28 @@ fn pick(
         overlay.entity = Some(mirror.id);
     } else if let (Ok(open), Some(hit), Some(regions)) = (open.get(hit), click.hit.extra_as::<RayHit>(), regions) {
         picked.write(Picked(hit.block));
+        overlay.column = Some((open.id, hit.block.column()));
         if let Some(region) = regions.at(open.id, hit.block) {
             overlay.selected = Some((open.id, region.region));
         }
     }
+}
+
+/// The answers that reach the main world as messages.
+#[derive(SystemParam)]
+struct Answers<'w, 's> {
+    picked: MessageReader<'w, 's, Picked>,
+    columns: MessageReader<'w, 's, ColumnAnswer>,
+    chunks: MessageReader<'w, 's, ChunksAnswer>,
+}
+
+/// The details that are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Details {
+    #[default]
+    Region,
+    Column,
+    Entity,
 }
 
 /// The state of the windows between frames.
@@ -107,19 +146,55 @@ fn pick(
 struct Remembered {
     entities: Entities,
     followed: Followed,
+    column: ColumnDetails,
+    profile: Profile,
     map: Map,
     table: Table,
     filter: Filter,
     ordered: Option<RateOrder>,
+    details: Details,
+    /// What was selected in the last frame.
+    selected: (Option<RegionKey>, Option<ColumnKey>, Option<Uuid>),
 }
 
 impl Remembered {
     /// Applies new statistics.
-    fn update(&mut self, view: &View) {
-        let shift = view.statistics.section_shift;
-        let occupied = view.published.iter().map(|(dimension, column)| (dimension, column.pos().section(shift)));
-        self.map.update(&view.statistics, &occupied.collect());
+    fn update(&mut self, view: &View, occupied: &Occupied) {
+        self.map.update(&view.statistics, occupied);
         self.table.update(&view.statistics);
+    }
+
+    /// Takes in answers.
+    fn hear(&mut self, answers: &mut Answers) {
+        answers.picked.read().for_each(|Picked(block)| self.entities.look_near(*block));
+        self.column.hear(&mut answers.columns, &mut answers.chunks);
+    }
+
+    /// Shows the details of what was selected last.
+    fn choose_details(&mut self, overlay: &Overlay) {
+        let Overlay { selected, column, entity, .. } = *overlay;
+        let (region_before, column_before, entity_before) =
+            mem::replace(&mut self.selected, (selected, column, entity));
+        let is_new = |now: bool, is_same: bool| now && !is_same;
+        if is_new(entity.is_some(), entity == entity_before) {
+            self.details = Details::Entity;
+        } else if is_new(selected.is_some(), selected == region_before) {
+            self.details = Details::Region;
+        } else if is_new(column.is_some(), column == column_before) && self.details != Details::Region {
+            self.details = Details::Column;
+        }
+        let is_there = match self.details {
+            Details::Region => selected.is_some(),
+            Details::Column => column.is_some(),
+            Details::Entity => entity.is_some(),
+        };
+        if !is_there {
+            self.details = match (selected, column) {
+                (Some(_), _) => Details::Region,
+                (None, Some(_)) => Details::Column,
+                (None, None) => Details::Entity,
+            };
+        }
     }
 }
 
@@ -127,20 +202,34 @@ fn show(
     mut contexts: EguiContexts,
     mut overlay: ResMut<Overlay>,
     view: View,
+    occupied: Res<Occupied>,
+    (crossings, mut arenas, mut storage): (Res<Crossings>, ResMut<Arenas>, ResMut<Storage>),
     mut remembered: Local<Remembered>,
-    (mut commands, mut inspector, mut picked): (Commands, Inspector, MessageReader<Picked>),
+    (mut commands, mut inspector, mut answers): (Commands, Inspector, Answers),
+    time: Res<Time<Real>>,
 ) -> Result {
     let context = contexts.ctx_mut()?;
-    picked.read().for_each(|Picked(block)| remembered.entities.look_near(*block));
+    remembered.hear(&mut answers);
     if view.statistics.is_changed() {
-        remembered.update(&view);
+        remembered.update(&view, &occupied);
     }
     let mut shown = *overlay;
-    windows(context, &view, &mut remembered, &mut shown, (&mut commands, &mut inspector));
+    let panels = (&*crossings, &mut *arenas, &mut *storage);
+    let sinks = (&mut commands, &mut inspector);
+    windows(context, &view, &mut remembered, &mut shown, panels, sinks, time.elapsed());
     // Set only if different, so that change detection stays useful.
     overlay.set_if_neq(shown);
     Ok(())
 }
+
+/// The distance of the windows from the edges of the screen and from each other, in points.
+const MARGIN: f32 = 6.0;
+/// The width of the contents of the main window and of the details, in points. Together they fit 960 points.
+const WIDTHS: [f32; 2] = [564.0, 342.0];
+/// What a window takes beside its contents: its title and its frame.
+const FRAME: [f32; 2] = [14.0, 44.0];
+/// The greatest height of the contents of a window, in points.
+const GREATEST_HEIGHT: f32 = 640.0;
 
 /// Shows the windows. A click changes the selection, or sends the simulation a request, as any game would.
 fn windows(
@@ -148,74 +237,153 @@ fn windows(
     view: &View,
     remembered: &mut Remembered,
     overlay: &mut Overlay,
+    (crossings, arenas, storage): (&Crossings, &mut Arenas, &mut Storage),
     (commands, inspector): (&mut Commands, &mut Inspector),
+    now: Duration,
 ) {
     let mut is_open = true;
+    let height = (context.content_rect().height() - 2.0 * MARGIN - FRAME[1]).clamp(200.0, GREATEST_HEIGHT);
     egui::Window::new("Terrane")
-        .default_pos([12.0, 12.0])
-        .default_size([620.0, 660.0])
-        .min_width(560.0)
-        .min_height(320.0)
+        .default_pos([MARGIN, MARGIN])
+        .default_size([WIDTHS[0], height])
+        .min_width(WIDTHS[0])
+        .min_height(200.0)
         .open(&mut is_open)
         .show(context, |ui| {
-            section(ui, "simulation", |ui| summary::show(ui, &view.statistics));
-            if !view.statistics.servers.is_empty() {
-                section(ui, "servers", |ui| servers::show(ui, &view.statistics, commands));
-            }
-            section(ui, "dimensions", |ui| clocks::show(ui, view, commands));
-            section(ui, "map", |ui| remembered.map.show(ui, view, &mut overlay.selected));
-            ui.add_space(4.0);
-            show_lists(ui, view, remembered, overlay, (commands, inspector));
+            ui.horizontal(|ui| {
+                ui.spacing_mut().item_spacing.x = 2.0;
+                for (tab, name, hint) in TABS {
+                    ui.selectable_value(&mut overlay.tab, tab, name).on_hover_text(hint);
+                }
+            });
+            ui.separator();
+            show_tab(ui, view, remembered, overlay, (arenas, storage), (commands, inspector), now);
         });
     overlay.visible = is_open;
-    selected::show(context, view, &mut remembered.ordered, &mut overlay.selected, commands);
-    let Overlay { selected, entity, .. } = overlay;
-    remembered.followed.show(context, view, inspector, (selected, entity));
+    show_details(context, height, view, (remembered, crossings), overlay, (commands, inspector));
 }
 
-/// A collapsible part of the window.
-fn section(ui: &mut egui::Ui, title: &str, contents: impl FnOnce(&mut egui::Ui)) {
-    egui::CollapsingHeader::new(title).default_open(true).show_unindented(ui, contents);
-}
+/// The names of the tabs, with what they show.
+const TABS: [(OverlayTab, &str, &str); 9] = [
+    (OverlayTab::World, "world", "figures, clocks, generation, servers"),
+    (OverlayTab::Regions, "regions", "a map and a table"),
+    (OverlayTab::Entities, "entities", "of the selected region"),
+    (OverlayTab::Plots, "plots", "the last ten minutes"),
+    (OverlayTab::Storage, "storage", "tiers, saves, backups"),
+    (OverlayTab::Arenas, "arenas", "arenas and snapshots"),
+    (OverlayTab::Jobs, "jobs", "pre-generations, captures and restores"),
+    (OverlayTab::FarViews, "far views", "and their traffic"),
+    (OverlayTab::Log, "log", "events of regions"),
+];
 
-/// The table of the regions, the entities of one, the log, the jobs, or the far views.
-fn show_lists(
+fn show_tab(
     ui: &mut egui::Ui,
     view: &View,
     remembered: &mut Remembered,
     overlay: &mut Overlay,
+    (arenas, storage): (&mut Arenas, &mut Storage),
     (commands, inspector): (&mut Commands, &mut Inspector),
+    now: Duration,
 ) {
-    let Remembered { entities, table, filter, .. } = remembered;
-    let Overlay { selected, list, entity, picks, .. } = overlay;
-    ui.horizontal(|ui| {
-        ui.selectable_value(list, OverlayList::Regions, "regions");
-        ui.selectable_value(list, OverlayList::Entities, "entities").on_hover_text("of the selected region");
-        ui.selectable_value(list, OverlayList::Log, "log");
-        ui.selectable_value(list, OverlayList::Jobs, "jobs").on_hover_text("pre-generations, captures and restores");
-        ui.selectable_value(list, OverlayList::FarViews, "far views");
-        ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| match list {
-            OverlayList::Regions => table.windows(ui, &view.statistics),
-            OverlayList::Entities => {
+    let Remembered { entities, table, filter, map, .. } = remembered;
+    let Overlay { selected, column, entity, picks, .. } = overlay;
+    match overlay.tab {
+        OverlayTab::World => {
+            egui::ScrollArea::vertical().id_salt("world").auto_shrink([false, false]).show(ui, |ui| {
+                summary::show(ui, &view.statistics);
+                if !view.statistics.servers.is_empty() {
+                    ui.separator();
+                    servers::show(ui, &view.statistics, commands);
+                }
+                ui.separator();
+                clocks::show(ui, view, commands);
+            });
+        }
+        OverlayTab::Regions => {
+            map.show(ui, view, selected, column);
+            to_the_right(ui, |ui| table.windows(ui, &view.statistics));
+            table.show(ui, view, selected);
+        }
+        OverlayTab::Entities => {
+            to_the_right(ui, |ui| {
                 ui.checkbox(picks, "pick").on_hover_text("a click into the world selects an entity, or a region");
                 entities.more(ui, inspector);
+            });
+            entities.show(ui, inspector, *selected, entity);
+        }
+        OverlayTab::Plots => history::show(ui, &view.history, now),
+        OverlayTab::Storage => storage.show(ui, &view.statistics, (&view.history, now), commands),
+        OverlayTab::Arenas => arenas.show(ui, view, *column),
+        OverlayTab::Jobs => jobs::show(ui, view, commands),
+        OverlayTab::FarViews => jobs::show_far_views(ui, view),
+        OverlayTab::Log => {
+            to_the_right(ui, |ui| log::filters(ui, filter));
+            log::show(ui, view, *filter, selected);
+        }
+    }
+}
+
+/// A row whose contents come from right to left.
+fn to_the_right(ui: &mut egui::Ui, contents: impl FnOnce(&mut egui::Ui)) {
+    let layout = egui::Layout::right_to_left(egui::Align::Center);
+    ui.allocate_ui_with_layout(egui::vec2(ui.available_width(), ui.spacing().interact_size.y), layout, contents);
+}
+
+/// Shows the details of the selected region, column or entity. Closing the window clears the selection.
+fn show_details(
+    context: &egui::Context,
+    height: f32,
+    view: &View,
+    (remembered, crossings): (&mut Remembered, &Crossings),
+    overlay: &mut Overlay,
+    (commands, inspector): (&mut Commands, &mut Inspector),
+) {
+    remembered.choose_details(overlay);
+    if overlay.selected.is_none() && overlay.column.is_none() && overlay.entity.is_none() {
+        return;
+    }
+    let mut is_open = true;
+    egui::Window::new("Details")
+        .id(egui::Id::new("Terrane details"))
+        .default_pos([2.0 * MARGIN + WIDTHS[0] + FRAME[0], MARGIN])
+        .default_size([WIDTHS[1], height])
+        .min_width(WIDTHS[1])
+        .min_height(200.0)
+        .open(&mut is_open)
+        .show(context, |ui| {
+            let details = &mut remembered.details;
+            ui.horizontal(|ui| {
+                if let Some((_, region)) = overlay.selected {
+                    ui.selectable_value(details, Details::Region, format!("Region {}", region.index()));
+                }
+                if let Some((_, column)) = overlay.column {
+                    ui.selectable_value(details, Details::Column, format!("Column {column}"));
+                }
+                if let Some(id) = overlay.entity {
+                    ui.selectable_value(details, Details::Entity, format!("Entity {}", entity::short(id)));
+                }
+            });
+            ui.separator();
+            let Remembered { ordered, profile, column, followed, .. } = remembered;
+            let Overlay { selected: region, column: place, entity, .. } = overlay;
+            match (*details, *region, place, *entity) {
+                (Details::Region, Some(region), ..) => {
+                    selected::show(ui, view, region, (ordered, profile), (commands, inspector));
+                }
+                (Details::Column, _, Some(place), _) => column.show(ui, view, (region, place, entity), commands),
+                (Details::Entity, .., Some(id)) => {
+                    followed.show(ui, view, crossings, (overlay, id), inspector);
+                }
+                _ => {}
             }
-            OverlayList::Log => log::filters(ui, filter),
-            OverlayList::Jobs | OverlayList::FarViews => {}
         });
-    });
-    match list {
-        OverlayList::Regions => table.show(ui, view, selected),
-        OverlayList::Entities => entities.show(ui, inspector, *selected, entity),
-        OverlayList::Log => log::show(ui, view, *filter, selected),
-        OverlayList::Jobs => jobs::show(ui, view, commands),
-        OverlayList::FarViews => jobs::show_far_views(ui, view),
+    if !is_open {
+        (overlay.selected, overlay.column, overlay.entity) = (None, None, None);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::view::RegionKey;
     use super::*;
     use bevy::ecs::system::RunSystemOnce;
     use bevy::input::InputPlugin;
@@ -226,7 +394,6 @@ mod tests {
         Dimension, DimensionClock, DimensionOpen, DimensionStatistics, FarColumns, RegionStatistics, TickWindow,
         WorldStatistics,
     };
-    use std::time::Duration;
 
     fn statistics(regions: u64) -> WorldStatistics {
         let region = |id: u64| {
@@ -263,8 +430,12 @@ mod tests {
         }
     }
 
-    /// Shows the overlay on a small screen for six frames. Returns the last frame, and the places of the windows.
-    fn show_a_while(statistics: WorldStatistics, selected: RegionKey) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
+    /// Shows the overlay for six frames. Returns the last frame, and the places of the windows.
+    fn show_a_while(
+        statistics: WorldStatistics,
+        selected: RegionKey,
+        (screen, tab): (egui::Rect, OverlayTab),
+    ) -> (egui::FullOutput, Vec<[egui::Rect; 2]>) {
         let mut world = World::new();
         world.insert_resource(statistics);
         world.init_resource::<PublishedColumns>();
@@ -273,43 +444,66 @@ mod tests {
         world.init_resource::<FarColumns>();
         world.init_resource::<jobs::Traffic>();
         world.init_resource::<AppTypeRegistry>();
+        world.init_resource::<history::History>();
         for id in 0..2 {
             world.spawn((Dimension::new(format!("dimension_{id}"), Void), DimensionOpen { id: DimensionId(id) }));
         }
         let frames = move |view: View, mut commands: Commands, mut inspector: Inspector| {
             let context = egui::Context::default();
             let mut remembered = Remembered::default();
-            remembered.update(&view);
+            remembered.update(&view, &Occupied::default());
+            let crossings = Crossings::default();
+            let (mut arenas, mut storage) = (Arenas::default(), Storage::default());
             let mut places = Vec::new();
             let mut last = None;
             for _ in 0..6 {
                 let pointer = egui::Event::PointerMoved(egui::pos2(270.0, 400.0));
-                let input = egui::RawInput { screen_rect: Some(SCREEN), events: vec![pointer], ..default() };
-                let mut overlay = Overlay { visible: true, selected: Some(selected), ..default() };
+                let input = egui::RawInput { screen_rect: Some(screen), events: vec![pointer], ..default() };
+                let mut overlay = Overlay { visible: true, selected: Some(selected), tab, ..default() };
                 last = Some(context.run_ui(input, |ui| {
-                    windows(ui.ctx(), &view, &mut remembered, &mut overlay, (&mut commands, &mut inspector));
+                    let (panels, sinks) = ((&crossings, &mut arenas, &mut storage), (&mut commands, &mut inspector));
+                    windows(ui.ctx(), &view, &mut remembered, &mut overlay, panels, sinks, Duration::from_secs(9));
                 }));
                 let place = |id: &str| context.memory(|memory| memory.area_rect(egui::Id::new(id))).unwrap();
-                places.push([place("Terrane"), place("Terrane region")]);
+                places.push([place("Terrane"), place("Terrane details")]);
             }
             (last.unwrap(), places)
         };
         world.run_system_once(frames).unwrap()
     }
 
-    const SCREEN: egui::Rect = egui::Rect { min: egui::Pos2::ZERO, max: egui::pos2(1280.0, 720.0) };
+    fn screen(width: f32, height: f32) -> egui::Rect {
+        egui::Rect::from_min_size(egui::Pos2::ZERO, egui::vec2(width, height))
+    }
 
+    /// Promise, overlay: The overlay fits a screen of 960 x 540 points.
     #[test]
     fn the_windows_keep_their_places_on_a_small_screen_with_any_content() {
-        for regions in [0, 1, 7, 500] {
-            let (last, places) = show_a_while(statistics(regions), (DimensionId(1), RegionId::new(3)));
-            assert!(last.shapes.len() > 20, "{regions} regions give {} shapes", last.shapes.len());
-            assert_eq!(places[4], places[5], "they do not grow by themselves");
-            let [overlay, region] = places[5];
-            assert!(SCREEN.contains_rect(overlay) && SCREEN.contains_rect(region), "{regions}: {overlay} {region}");
-            assert!(!overlay.intersects(region), "{regions}: {overlay} {region}");
+        for screen in [screen(960.0, 540.0), screen(1280.0, 720.0)] {
+            for (regions, tab) in [0, 1, 7, 500].into_iter().zip(iter::repeat(OverlayTab::Regions)).chain(ALL_TABS) {
+                let (last, places) =
+                    show_a_while(statistics(regions), (DimensionId(1), RegionId::new(3)), (screen, tab));
+                let what = format!("{tab:?}, {regions} regions on {screen}");
+                assert!(last.shapes.len() > 20, "{what}: {} shapes", last.shapes.len());
+                assert_eq!(places[4], places[5], "{what}: they grow by themselves");
+                let [overlay, details] = places[5];
+                assert!(screen.contains_rect(overlay) && screen.contains_rect(details), "{what}: {overlay} {details}");
+                assert!(!overlay.intersects(details), "{what}: {overlay} {details}");
+            }
         }
     }
+
+    const ALL_TABS: [(u64, OverlayTab); 9] = [
+        (7, OverlayTab::World),
+        (7, OverlayTab::Regions),
+        (7, OverlayTab::Entities),
+        (7, OverlayTab::Plots),
+        (7, OverlayTab::Storage),
+        (7, OverlayTab::Arenas),
+        (7, OverlayTab::Jobs),
+        (7, OverlayTab::FarViews),
+        (7, OverlayTab::Log),
+    ];
 
     #[test]
     fn only_the_rows_that_are_seen_are_laid_out() {
@@ -318,7 +512,8 @@ mod tests {
             // The map is not measured here.
             statistics.regions.iter_mut().for_each(|region| region.sections = Vec::new().into());
             statistics.viewers.clear();
-            show_a_while(statistics, (DimensionId(1), RegionId::new(3))).0.shapes.len()
+            let shown = (screen(1280.0, 720.0), OverlayTab::Regions);
+            show_a_while(statistics, (DimensionId(1), RegionId::new(3)), shown).0.shapes.len()
         };
         assert!(shapes(10_000) <= shapes(100) + 20);
     }

@@ -63,6 +63,12 @@ impl RegionLog {
         self.entries.push_back(entry);
     }
 
+    /// Returns `true` if the region merged into the other, as far as the entries go back.
+    pub fn has_merged(&self, from: RegionKey, into: RegionId) -> bool {
+        let mut of = self.entries.iter().filter(|entry| entry.key() == from);
+        of.any(|entry| entry.regions.get(1) == Some(&into) && entry.text.starts_with("merged"))
+    }
+
     /// The matching entries, newest first.
     fn filtered(&self, filter: Filter, selected: Option<RegionKey>) -> Vec<&Entry> {
         let is_shown = |entry: &&Entry| match filter {

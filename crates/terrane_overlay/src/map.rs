@@ -3,14 +3,15 @@
 use super::format::{count, milliseconds, rate};
 use super::state;
 use super::widgets::{buffer_color, region_color, server_color};
-use crate::view::{RegionKey, View};
+use crate::view::{ColumnKey, RegionKey, View};
 use crate::widgets::swatch;
+use bevy::prelude::{MessageReader, Res, ResMut, Resource};
 use bevy_egui::egui::{
     Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
 };
 use bevy_terrane::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_terrane::storage::servers::PLOT_SIZE;
-use bevy_terrane::view::{RegionStatistics, WorldStatistics};
+use bevy_terrane::view::{ColumnChange, ColumnChanged, PublishedColumns, RegionStatistics, WorldStatistics};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
@@ -63,6 +64,18 @@ impl MapTransform {
         self.point(section, vec2(within(column.x, section.x) as f32, within(column.z, section.z) as f32))
     }
 
+    /// The column at a place on the screen.
+    pub fn column_at(self, place: Pos2, section_shift: u32) -> ColumnPos {
+        let (section, side) = (self.section_at(place), f64::from(section_shift).exp2());
+        let within = (place - self.section(section).min) / self.scale;
+        let along = |section: i64, within: f32| {
+            // A section at the edge of the world may lie beyond it in part.
+            let within = (f64::from(within.clamp(0.0, 1.0)) * side).min(side - 1.0) as i64;
+            section.saturating_mul(1 << section_shift).saturating_add(within)
+        };
+        ColumnPos::new(along(section.x, within.x), along(section.z, within.y))
+    }
+
     /// The section at a place on the screen.
     pub fn section_at(self, place: Pos2) -> SectionPos {
         let offset = (place - self.corner) / self.scale;
@@ -84,6 +97,46 @@ pub(super) struct Map {
     followed: Option<RegionKey>,
     /// Rows of equal sections along z, for all dimensions. Later ones cover earlier ones.
     runs: Vec<Run>,
+    /// The squares as they were drawn last, for this dimension and transform.
+    squares: Option<(DimensionId, MapTransform, Arc<Mesh>)>,
+}
+
+/// The sections with published columns, kept up to date while the overlay is hidden too.
+#[derive(Resource, Default)]
+pub(super) struct Occupied {
+    section_shift: u32,
+    sections: FxHashSet<(DimensionId, SectionPos)>,
+}
+
+/// Keeps [`Occupied`] up to date.
+pub(super) fn note(
+    mut occupied: ResMut<Occupied>,
+    mut changed: MessageReader<ColumnChanged>,
+    statistics: Res<WorldStatistics>,
+    published: Res<PublishedColumns>,
+) {
+    let Occupied { section_shift, sections } = &mut *occupied;
+    let shift = statistics.section_shift;
+    if *section_shift != shift {
+        // The first statistics tell the size of a section.
+        *section_shift = shift;
+        *sections = published.iter().map(|(dimension, column)| (dimension, column.pos().section(shift))).collect();
+        changed.clear();
+    }
+    let mut left = FxHashSet::default();
+    for ColumnChanged { dimension, column, change } in changed.read() {
+        let section = (*dimension, column.section(shift));
+        match change {
+            ColumnChange::Loaded => drop(sections.insert(section)),
+            ColumnChange::Unloaded => drop(left.insert(section)),
+            _ => {}
+        }
+    }
+    for (dimension, section) in left {
+        if !section.columns(shift).any(|column| published.column(dimension, column).is_some()) {
+            sections.remove(&(dimension, section));
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -96,8 +149,9 @@ struct Run {
 
 impl Map {
     /// Applies new statistics; `occupied` are the sections with columns.
-    pub fn update(&mut self, statistics: &WorldStatistics, occupied: &FxHashSet<(DimensionId, SectionPos)>) {
+    pub fn update(&mut self, statistics: &WorldStatistics, occupied: &Occupied) {
         self.runs.clear();
+        self.squares = None;
         for server in &statistics.servers {
             let color = server_color(server.incarnation);
             for (dimension, plot) in server.plots.iter() {
@@ -117,7 +171,7 @@ impl Map {
         for region in &statistics.regions {
             let dimension = region.dimension;
             for section in region.sections.iter() {
-                let has_columns = occupied.contains(&(dimension, *section));
+                let has_columns = occupied.sections.contains(&(dimension, *section));
                 let color = if has_columns { region_color(region.region) } else { buffer_color(region.region) };
                 match self.runs.last_mut() {
                     Some(run)
@@ -132,8 +186,14 @@ impl Map {
         }
     }
 
-    /// Shows the map. A click selects a region.
-    pub fn show(&mut self, ui: &mut Ui, view: &View, selected: &mut Option<RegionKey>) {
+    /// Shows the map. A click selects a region and a column.
+    pub fn show(
+        &mut self,
+        ui: &mut Ui,
+        view: &View,
+        selected: &mut Option<RegionKey>,
+        selected_column: &mut Option<ColumnKey>,
+    ) {
         let available = ui.available_size();
         self.choose_dimension(ui, view, *selected);
         let size = vec2(available.x, (available.y * 0.5).clamp(120.0, 420.0));
@@ -147,7 +207,7 @@ impl Map {
             return;
         };
         let statistics = &view.statistics;
-        self.paint_sections(&painter, transform);
+        painter.add(self.squares(transform));
         self.paint_viewers(&painter, transform, statistics, visuals.strong_text_color());
         let outlined = selected.filter(|(dimension, _)| *dimension == self.dimension);
         if let Some(region) = outlined.and_then(|(dimension, region)| statistics.region(dimension, region)) {
@@ -161,6 +221,8 @@ impl Map {
         });
         if response.clicked() {
             *selected = region.map(|(region, _)| (region.dimension, region.region));
+            let column = response.hover_pos().map(|place| transform.column_at(place, statistics.section_shift));
+            *selected_column = column.filter(|_| region.is_some()).map(|column| (self.dimension, column));
         }
         if let Some((region, section)) = region {
             let stroke = Stroke::new(1.0, Color32::WHITE);
@@ -195,7 +257,13 @@ impl Map {
         self.runs.iter().filter(|run| run.dimension == self.dimension)
     }
 
-    fn paint_sections(&self, painter: &Painter, transform: MapTransform) {
+    /// The squares of all sections, which are computed again only if something has changed.
+    fn squares(&mut self, transform: MapTransform) -> Arc<Mesh> {
+        if let Some((dimension, of, squares)) = &self.squares
+            && (*dimension, *of) == (self.dimension, transform)
+        {
+            return squares.clone();
+        }
         let mut squares = Mesh::default();
         // Sections far away from all others stay visible.
         let least = |rect: Rect| Rect::from_center_size(rect.center(), rect.size().max(Vec2::splat(1.5)));
@@ -210,7 +278,9 @@ impl Map {
                 squares.add_colored_rect(least(transform.section(first).union(transform.section(last))), run.color);
             }
         }
-        painter.add(Arc::new(squares));
+        let squares = Arc::new(squares);
+        self.squares = Some((self.dimension, transform, squares.clone()));
+        squares
     }
 
     fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &WorldStatistics, color: Color32) {
@@ -311,7 +381,7 @@ mod tests {
         let transform = MapTransform::fit([SectionPos::new(-1, 0), SectionPos::new(3, 3)], map()).unwrap();
         for column in [ColumnPos::new(-1, 0), ColumnPos::new(-16, 15), ColumnPos::new(63, 63)] {
             let place = transform.column(column, 4);
-            assert_eq!(transform.section_at(place), column.section(4));
+            assert_eq!((transform.section_at(place), transform.column_at(place, 4)), (column.section(4), column));
         }
         let middle = transform.column(ColumnPos::new(8, 8), 4) - transform.section(SectionPos::new(0, 0)).center();
         assert!(middle.length() <= transform.scale / 16.0, "{middle:?}");
@@ -364,7 +434,7 @@ mod tests {
             ..Default::default()
         };
         let mut map = Map::default();
-        map.update(&statistics, &FxHashSet::default());
+        map.update(&statistics, &Occupied::default());
         let run = |x, length, color| Run { dimension: DimensionId(1), first: SectionPos::new(x, 4), length, color };
         let ground = server_color(3);
         assert_eq!(map.runs, [run(-2, 2, ground), run(-1, 2, ground), run(-2, 1, buffer_color(RegionId::new(0)))]);
@@ -380,9 +450,9 @@ mod tests {
             ],
             ..Default::default()
         };
-        let mut occupied = FxHashSet::default();
+        let mut occupied = Occupied::default();
         for (x, z) in [(0, 0), (0, 1), (1, 6)] {
-            occupied.insert((DimensionId(1), SectionPos::new(x, z)));
+            occupied.sections.insert((DimensionId(1), SectionPos::new(x, z)));
         }
         let mut map = Map::default();
         map.update(&statistics, &occupied);

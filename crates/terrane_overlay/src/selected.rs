@@ -1,17 +1,19 @@
-//! The window of one region.
+//! The details of one region.
 
 use super::clocks::ticks_per_second;
 use super::format::{UNKNOWN, count, milliseconds, percent, rate};
+use super::profile::Profile;
 use super::state::{Condition, coupled, text};
 use super::summary;
 use super::table::WINDOW_NAMES;
-use super::widgets::region_color;
+use super::widgets::{because, region_color};
 use crate::view::{RegionKey, View};
 use crate::widgets::swatch;
 use bevy::prelude::Commands;
-use bevy_egui::egui::{Button, Context, Frame, Grid, Id, Label, RichText, Stroke, Ui, Window};
-use bevy_terrane::view::{ControlRegion, RegionFault, RegionOrder, RegionStatistics, TickWindow};
+use bevy_egui::egui::{Button, Frame, Grid, Label, RichText, ScrollArea, Stroke, Ui};
+use bevy_terrane::view::{ControlRegion, RegionCause, RegionFault, RegionOrder, RegionStatistics, TickWindow};
 use std::time::Duration;
+use terrane_inspect::Inspector;
 
 /// The statistics reflect an order within this time. Until then the overlay shows the ordered value.
 const ANSWER_TIME: Duration = Duration::from_secs(1);
@@ -19,32 +21,24 @@ const ANSWER_TIME: Duration = Duration::from_secs(1);
 /// The tick rate that was given to a region, and when.
 pub(super) type RateOrder = (RegionKey, Option<f64>, Duration);
 
-/// Shows the window of the selected region. Closing it clears the selection.
+/// Shows the selected region.
 pub(super) fn show(
-    context: &Context,
+    ui: &mut Ui,
     view: &View,
-    ordered: &mut Option<RateOrder>,
-    selected: &mut Option<RegionKey>,
-    commands: &mut Commands,
+    key: RegionKey,
+    (ordered, profile): (&mut Option<RateOrder>, &mut Profile),
+    (commands, inspector): (&mut Commands, &mut Inspector),
 ) {
-    let Some((dimension, region)) = *selected else { return };
-    let mut is_open = true;
-    Window::new(format!("Region {}", region.index()))
-        .id(Id::new("Terrane region"))
-        .default_pos([652.0, 12.0])
-        .default_width(320.0)
-        .resizable(false)
-        .open(&mut is_open)
-        .show(context, |ui| {
-            ui.set_width(320.0);
-            match view.statistics.region(dimension, region) {
-                Some(region) => contents(ui, region, view, ordered, commands),
-                None => drop(ui.weak("This region no longer exists.")),
-            }
-        });
-    if !is_open {
-        *selected = None;
-    }
+    let (dimension, region) = key;
+    let Some(region) = view.statistics.region(dimension, region) else {
+        ui.weak("This region no longer exists.");
+        return;
+    };
+    ScrollArea::vertical().id_salt("region").auto_shrink([false, false]).show(ui, |ui| {
+        contents(ui, region, view, ordered, commands);
+        ui.separator();
+        profile.show(ui, inspector, key);
+    });
 }
 
 fn contents(
@@ -61,6 +55,12 @@ fn contents(
     });
     if let Some(fault) = &region.fault {
         show_fault(ui, fault);
+    }
+    match view.statistics.why(region.dimension, region.region) {
+        None | Some(RegionCause::OnTime | RegionCause::New) => {}
+        // The fault is shown above.
+        Some(cause @ RegionCause::Halted(_)) => drop(ui.weak(cause.action())),
+        Some(cause) => because(ui, &cause, cause.action()),
     }
     ui.separator();
     figures(ui, region, view.statistics.section_shift);

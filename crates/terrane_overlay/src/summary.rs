@@ -49,13 +49,13 @@ pub(super) fn figures(ui: &mut Ui, id: &str, entries: &[(&str, String)], in_row:
 }
 
 /// The saved bytes, and how many were written for each.
-fn saved(statistics: &WorldStatistics) -> String {
+pub(super) fn saved(statistics: &WorldStatistics) -> String {
     let bytes = bytes(statistics.bytes_saved);
     statistics.written_per_saved().map_or(bytes.clone(), |written| format!("{bytes}, written × {written:.1}"))
 }
 
 /// The backlog of the store, and what it holds back if the store cannot keep up.
-fn unsaved(statistics: &WorldStatistics) -> String {
+pub(super) fn unsaved(statistics: &WorldStatistics) -> String {
     let unsaved = count(statistics.unsaved as u64);
     match statistics.backlog {
         Backlog::None => unsaved,

@@ -107,6 +107,7 @@ impl Table {
     /// selects its region.
     pub fn show(&mut self, ui: &mut Ui, view: &View, selected: &mut Option<RegionKey>) {
         let height = ui.text_style_height(&TextStyle::Body);
+        ui.spacing_mut().item_spacing.x = 4.0;
         let shown = COLUMNS.into_iter().filter(|(by, ..)| view.has_dimensions() || *by != SortBy::Dimension);
         let mut table = clickable_table(ui, "regions").striped(true);
         for (.., width) in shown.clone() {

@@ -1,18 +1,20 @@
 //! The data that the overlay shows, and its visibility.
 
+use crate::history::History;
 use crate::jobs::Traffic;
 use crate::log::RegionLog;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use bevy_terrane::region::RegionId;
-use bevy_terrane::space::DimensionId;
+use bevy_terrane::space::{ColumnPos, DimensionId};
 use bevy_terrane::view::{
-    Dimension, DimensionClock, DimensionOpen, FarColumns, FarView, Job, JobProgress, Pregeneration, PublishedColumns,
-    WorldStatistics,
+    Arena, ArenaStatus, Dimension, DimensionClock, DimensionOpen, FarColumns, FarView, Job, JobProgress, Jobs,
+    Pregeneration, PublishedColumns, WorldStatistics,
 };
 use uuid::Uuid;
 
 pub(super) type RegionKey = (DimensionId, RegionId);
+pub(super) type ColumnKey = (DimensionId, ColumnPos);
 
 /// The visibility of the overlay, and what is selected in it.
 #[derive(Resource, Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
@@ -21,32 +23,42 @@ pub(super) type RegionKey = (DimensionId, RegionId);
 pub struct Overlay {
     /// `true` if the overlay is shown. F3 toggles it.
     pub visible: bool,
-    /// The region that the map highlights and that has its own window. A click selects it, and it follows a merge.
+    /// What the window shows.
+    pub tab: OverlayTab,
+    /// The region that the map highlights, and whose details are shown. A click selects it, and it follows a merge.
     pub selected: Option<(DimensionId, RegionId)>,
-    /// The list in the lower part of the window.
-    pub list: OverlayList,
-    /// The entity that has a window of its own, by its stable id. It is followed from region to region.
+    /// The column whose details are shown. A click on the map or, with `picks`, into the world selects it.
+    pub column: Option<(DimensionId, ColumnPos)>,
+    /// The entity whose details are shown, by its stable id. It is followed from region to region.
     pub entity: Option<Uuid>,
     /// `true` if a click into the world selects what the pointer hits: the entity of a [`Mirror`](bevy_terrane::view::Mirror), or the region
     /// of a block. Bevy's picking tells what that is, with `MeshPickingPlugin` and `BlockPickingPlugin`, for example.
     pub picks: bool,
 }
 
-/// A list in the lower part of the overlay's window.
+/// What the overlay's window shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
 #[type_path = "terrane_overlay"]
-pub enum OverlayList {
-    /// The regions, as a table.
+pub enum OverlayTab {
+    /// The figures of the whole simulation, the servers, and the clocks and the generation of the dimensions.
+    World,
+    /// The regions, as a map and as a table.
     #[default]
     Regions,
     /// The entities of the selected region.
     Entities,
-    /// The events of regions, newest first.
-    Log,
+    /// Figures of the last ten minutes, as plots.
+    Plots,
+    /// The store: tiers, saves and backups.
+    Storage,
+    /// Arenas and snapshots.
+    Arenas,
     /// The pre-generations, captures and restores.
     Jobs,
     /// The far views and their traffic.
     FarViews,
+    /// The events of regions, newest first.
+    Log,
 }
 
 /// The data that the overlay shows.
@@ -66,6 +78,9 @@ pub(super) struct View<'w, 's> {
     pub far_views: Query<'w, 's, (Entity, &'static FarView, Option<&'static Name>)>,
     pub far_columns: Res<'w, FarColumns>,
     pub traffic: Res<'w, Traffic>,
+    pub arenas: Query<'w, 's, (&'static Arena, &'static ArenaStatus)>,
+    pub job_orders: Option<Res<'w, Jobs>>,
+    pub history: Res<'w, History>,
     pub types: Res<'w, AppTypeRegistry>,
 }
 

@@ -1,9 +1,10 @@
 //! Parts that several lists share, and the colors of regions and servers.
 
 use bevy_egui::egui::ecolor::Hsva;
-use bevy_egui::egui::{Align, Color32, Layout, Response, Sense, Ui, Vec2};
+use bevy_egui::egui::{Align, Color32, Label, Layout, Response, RichText, Sense, Ui, Vec2};
 use bevy_terrane::region::RegionId;
 use egui_extras::TableBuilder;
+use std::fmt::Display;
 
 /// A table that fills the rest of the window, with clickable rows.
 pub(super) fn clickable_table<'a>(ui: &'a mut Ui, id: &str) -> TableBuilder<'a> {
@@ -12,6 +13,12 @@ pub(super) fn clickable_table<'a>(ui: &'a mut Ui, id: &str) -> TableBuilder<'a> 
     let table = TableBuilder::new(ui).id_salt(id).sense(Sense::click()).auto_shrink(false);
     let table = table.min_scrolled_height(0.0).max_scroll_height(f32::INFINITY);
     table.cell_layout(Layout::left_to_right(Align::Center))
+}
+
+/// A cause, and what to do about it.
+pub(super) fn because(ui: &mut Ui, cause: &impl Display, action: &str) {
+    ui.add(Label::new(cause.to_string()).wrap());
+    ui.add(Label::new(RichText::new(action).weak()).wrap());
 }
 
 /// A small square of a region's color.

@@ -61,15 +61,18 @@ pub use place_light::{LitExtension, LitMaterial, PlaceLight};
 
 use bevy::camera::primitives::Aabb;
 use bevy::camera::visibility::{NoAutoAabb, NoFrustumCulling, RenderLayers, VisibilityClass, VisibilityRange};
+use bevy::diagnostic::{Diagnostic, DiagnosticPath, Diagnostics, RegisterDiagnostic};
 use bevy::pbr::{MaterialPlugin, PbrPlugin};
 use bevy::prelude::*;
 use bevy::render::renderer::{RenderDevice, RenderQueue};
+use bevy::time::common_conditions::on_timer;
 use bevy::transform::TransformSystems;
 use bevy_terrane::plugin::TerraneAppExt;
 use block_mesher::Meshing;
 use looks::{LooksInUse, collect_looks, update_looks};
 use quad_memory::QuadMemory;
 use std::sync::Arc;
+use std::time::Duration;
 use systems::{ChunkMesher, apply, dispatch, hear, move_meshes, update_materials};
 pub use systems::{SeenDimension, chunk_quads};
 
@@ -86,6 +89,16 @@ pub struct ChunkRenderPlugin {
     pub meshers: Vec<Arc<dyn BlockMesher>>,
     /// `true` to shade the corners between blocks.
     pub ambient_occlusion: bool,
+}
+
+impl ChunkRenderPlugin {
+    /// The bytes on the graphics card for the meshes of chunks, among Bevy's diagnostics.
+    pub const MESH_BYTES: DiagnosticPath = DiagnosticPath::const_new("terrane/mesh_bytes");
+}
+
+/// Measures [`ChunkRenderPlugin::MESH_BYTES`].
+fn measure(memory: Res<QuadMemory>, mut diagnostics: Diagnostics) {
+    diagnostics.add_measurement(&ChunkRenderPlugin::MESH_BYTES, || memory.bytes() as f64);
 }
 
 impl Default for ChunkRenderPlugin {
@@ -177,6 +190,8 @@ impl Plugin for ChunkRenderPlugin {
             world.insert_resource(ChunkMaterials { opaque, cut_out, blended });
         }
         let moved = resource_changed::<RenderOrigin>;
+        app.register_diagnostic(Diagnostic::new(Self::MESH_BYTES).with_suffix(" bytes"));
+        app.add_systems(Update, measure.run_if(on_timer(Duration::from_secs(1))));
         app.add_systems(PreUpdate, (hear, apply, dispatch, update_materials).chain().after(update_looks))
             .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate))
             .add_systems(PreUpdate, mirrors::move_mirrors)

@@ -93,6 +93,11 @@ impl QuadMemory {
         self.buffer.as_ref()
     }
 
+    /// The size of the buffer.
+    pub fn bytes(&self) -> u64 {
+        u64::from(self.capacity) * QUAD_BYTES
+    }
+
     /// Writes quads to a free range. Returns `None`, and logs it once, if the graphics card has no room.
     pub fn store(&mut self, quads: &[Quad]) -> Option<QuadRange> {
         let size = size_class(u32::try_from(quads.len()).ok()?);

@@ -354,6 +354,12 @@ impl WorldStore {
         self.store.written_bytes()
     }
 
+    /// The bytes that the store holds in memory: its cache, and entries that are not in its tables yet; `None` if the backend does not
+    /// know.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.store.memory_bytes()
+    }
+
     /// The unsynced saves that were missing when the world was opened, after a loss of power.
     pub fn lost_writes(&self) -> Option<&LostWrites> {
         self.store.lost_writes()

@@ -284,6 +284,14 @@ impl ColumnPos {
     }
 }
 
+impl SectionPos {
+    /// The columns of this section, for sections of 2^`shift` columns a side, x outer, z inner, ascending.
+    pub fn columns(self, shift: u32) -> impl Iterator<Item = ColumnPos> {
+        let along = move |section: i64| (0..1_i64 << shift).map(move |within| (section << shift) + within);
+        along(self.x).flat_map(move |x| along(self.z).map(move |z| ColumnPos::new(x, z)))
+    }
+}
+
 impl BatchPos {
     /// The 16 columns of this batch, z outer, x inner, ascending: bit `x + 4 * z` of a column mask.
     pub fn columns(self) -> impl Iterator<Item = ColumnPos> {
@@ -357,6 +365,10 @@ mod tests {
         assert_eq!(block.column(), ColumnPos::new(-1, 1));
         assert_eq!(ColumnPos::new(-5, 4).batch(), BatchPos::new(-2, 1));
         assert_eq!(ColumnPos::new(-5, 4).section(4), SectionPos::new(-1, 0));
+        let section = SectionPos::new(-1, i64::MAX >> 4);
+        let columns: Vec<_> = section.columns(4).collect();
+        assert!(columns.is_sorted() && columns.iter().all(|column| column.section(4) == section));
+        assert_eq!((columns.len(), columns[255]), (256, ColumnPos::new(-1, i64::MAX)));
     }
 
     #[test]

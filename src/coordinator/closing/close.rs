@@ -1,6 +1,5 @@
 //! Closes dimensions while the app runs: everything in them is saved, then they are removed from memory.
 
-use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::dimension::{Closing, DimensionBook, OpenDimension, Unopened};
 use crate::coordinator::jobs::JobBook;
 use crate::coordinator::mail::directory::Directory;
@@ -8,6 +7,7 @@ use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::dimensions::DimensionError;
 use crate::coordinator::messages::events::{DimensionClosed, DimensionRemoved};
 use crate::coordinator::messages::faults::WorkError;
+use crate::coordinator::messages::why::Ticket;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
 use crate::coordinator::schedule::deadlines::Deadlines;

@@ -2,12 +2,12 @@
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::closing::close::remove_stored;
-use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::dimension::{DimensionBook, OpenDimension, Opening, Unopened};
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::dimensions::{DimensionError, DimensionSpec};
 use crate::coordinator::messages::events::{DimensionFailed, DimensionOpened};
 use crate::coordinator::messages::settings::Settings;
+use crate::coordinator::messages::why::Ticket;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
 use crate::coordinator::servers::tend::receive;
@@ -84,6 +84,7 @@ pub fn open_waiting(
             }
             Ok(Opening::Open(mut dimension, viewers)) => {
                 dimension.time.real_now = clock.now;
+                dimension.columns.now = clock.now;
                 let id = dimension.id;
                 dimensions.begin(*dimension, &viewers, &mut publisher);
                 receive_crossings(id, &threads.store, &mut saves, &mut post);

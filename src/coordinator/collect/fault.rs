@@ -3,13 +3,14 @@
 use crate::chunk::Column;
 use crate::coordinator::columns::{ColumnState, Columns};
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
-use crate::coordinator::mail::directory::{Directory, Whereabouts};
+use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::MailQueue;
 use crate::coordinator::messages::clocks::{ControlError, RegionOrder};
 use crate::coordinator::messages::events::{RegionHalted, RegionHung};
 use crate::coordinator::messages::faults::RegionFault;
 use crate::coordinator::messages::saving::SaveError;
 use crate::coordinator::messages::settings::{RegionFaults, Settings, TickMode};
+use crate::coordinator::messages::why::Whereabouts;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::regions::{Halted, RegionSlot};
 use crate::coordinator::saves::Saves;

@@ -1,8 +1,8 @@
 //! Distributes the outboxes of regions.
 
-use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::mail::directory::Directory;
+use crate::coordinator::messages::why::Ticket;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
 use crate::coordinator::surroundings::Surroundings;

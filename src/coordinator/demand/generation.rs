@@ -97,6 +97,11 @@ impl TokenBucket {
         self.tokens as usize
     }
 
+    /// Returns `true` if nothing may begin now.
+    pub fn is_empty(&self) -> bool {
+        self.filled.is_some() && self.tokens < 1.0
+    }
+
     /// Takes tokens for things that began.
     pub fn take(&mut self, tokens: usize) {
         if self.filled.is_some() {

@@ -2,35 +2,11 @@
 
 use crate::coordinator::demand::outlook::Outlook;
 use crate::simulation::ViewerRadii;
-use crate::space::{BATCH_SIZE, ChunkPos, ColumnPos};
-use bevy::prelude::Entity;
-use std::fmt::{self, Display, Formatter};
+use crate::space::{BATCH_SIZE, ColumnPos};
 use std::time::Duration;
-use uuid::Uuid;
 
 /// Columns are released this many columns beyond the radius at which they are loaded, so that a step back loads nothing again.
 pub const HOLD_MARGIN: u32 = 2;
-
-/// A ticket that keeps columns loaded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Ticket {
-    /// A viewer of the main world.
-    Main(Entity),
-    /// A viewer in a region, or on its way between two.
-    Region(Uuid),
-    /// A place that letters wait for.
-    Letters(ChunkPos),
-}
-
-impl Display for Ticket {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Main(entity) => write!(f, "{entity}"),
-            Self::Region(id) => write!(f, "{id}"),
-            Self::Letters(chunk) => write!(f, "a letter to {chunk}"),
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub struct ViewerState {

@@ -5,8 +5,8 @@
 //! need not wait. A viewer with a full bucket gets no turn. Orders of other tickets for the same ground do not count. So a
 //! viewer slows down only itself.
 
-use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::messages::settings::ViewerLimits;
+use crate::coordinator::messages::why::Ticket;
 use crate::simulation::ViewerRadii;
 use std::collections::BTreeMap;
 use std::time::Duration;

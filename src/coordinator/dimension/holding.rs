@@ -2,8 +2,9 @@
 
 use crate::coordinator::columns::ColumnState;
 use crate::coordinator::demand::outlook::Outlook;
-use crate::coordinator::demand::tickets::{HOLD_MARGIN, Ticket, ViewerState, disc_difference};
+use crate::coordinator::demand::tickets::{HOLD_MARGIN, ViewerState, disc_difference};
 use crate::coordinator::dimension::OpenDimension;
+use crate::coordinator::messages::why::Ticket;
 use crate::simulation::ViewerRadii;
 use crate::space::{ChunkPos, ColumnArea, ColumnPos};
 use bevy::prelude::*;

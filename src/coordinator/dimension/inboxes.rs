@@ -2,7 +2,8 @@
 
 use super::OpenDimension;
 use crate::coordinator::columns::Heights;
-use crate::coordinator::demand::tickets::{HOLD_MARGIN, Ticket, disc_difference};
+use crate::coordinator::demand::tickets::{HOLD_MARGIN, disc_difference};
+use crate::coordinator::messages::why::Ticket;
 use crate::coordinator::regions::Regions;
 use crate::region::RegionId;
 use crate::simulation::{BlockEdit, Inbox, Letter, LoadedColumn, Traveller, ViewerRadii};

@@ -1,7 +1,8 @@
 //! The plots of a dimension, and the ground that waits for them.
 
-use crate::coordinator::demand::tickets::{Ticket, ViewerState};
+use crate::coordinator::demand::tickets::ViewerState;
 use crate::coordinator::dimension::OpenDimension;
+use crate::coordinator::messages::why::Ticket;
 use crate::simulation::ViewerRadii;
 use crate::space::{BatchPos, ColumnPos, TILE_BATCHES, TilePos};
 use crate::storage::servers::Plot;

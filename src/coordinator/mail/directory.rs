@@ -1,13 +1,16 @@
 //! Where each entity is, and the entities that leave a region during a capture.
 
 use crate::coordinator::messages::jobs::JobId;
+use crate::coordinator::messages::why::Whereabouts;
 use crate::region::RegionId;
 use crate::simulation::Traveller;
-use crate::space::{BlockBox, ColumnPos, DimensionId};
+use crate::space::{BlockBox, DimensionId};
 use crate::storage::EntityRecord;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::mem;
 use uuid::Uuid;
 
 /// The whereabouts of each entity with a stable id.
@@ -22,42 +25,71 @@ pub struct Directory {
     /// still have them.
     gone: FxHashMap<Uuid, u64>,
     pub sightings: Sightings,
-}
-
-/// The whereabouts of an entity.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whereabouts {
-    /// In the world of this region, or of the one that absorbed it.
-    Region(DimensionId, RegionId),
-    /// On its way to this column: in its region's inbox, or waiting for the column.
-    OnTheWay(DimensionId, ColumnPos),
+    /// The entities that the main world follows, each with how many times it does.
+    followed: FxHashMap<Uuid, u32>,
+    /// Their new places since these were last taken, in order; `None` for an entity that is gone.
+    moves: Vec<(Uuid, Option<Whereabouts>)>,
 }
 
 impl Directory {
+    /// Starts to follow an entity or stops it, as often as it was started. Its present place counts as a move.
+    pub fn follow(&mut self, id: Uuid, is_followed: bool) {
+        if is_followed {
+            *self.followed.entry(id).or_default() += 1;
+            self.moves.push((id, self.whereabouts(id)));
+        } else if let Entry::Occupied(mut followers) = self.followed.entry(id) {
+            match followers.get() {
+                0 | 1 => drop(followers.remove()),
+                _ => *followers.get_mut() -= 1,
+            }
+        }
+    }
+
+    /// The moves of followed entities since the last call, in order.
+    pub fn take_moves(&mut self) -> Vec<(Uuid, Option<Whereabouts>)> {
+        mem::take(&mut self.moves)
+    }
+
+    /// Notes the new place of an entity; `None` if it is gone.
+    fn place(&mut self, id: Uuid, place: Option<Whereabouts>) {
+        let before = match place {
+            Some(place) => self.places.insert(id, place),
+            None => self.places.remove(&id),
+        };
+        if self.followed.is_empty() || before == place || !self.followed.contains_key(&id) {
+            return;
+        }
+        // An entity that leaves is gone from its region first.
+        match self.moves.iter_mut().rev().find(|(of, _)| *of == id) {
+            Some((_, last @ None)) => *last = place,
+            _ => self.moves.push((id, place)),
+        }
+    }
+
     pub fn note_journey(&mut self, traveller: &Traveller) {
         let place = Whereabouts::OnTheWay(traveller.position.dimension, traveller.position.column());
         for id in &traveller.ids {
-            self.places.insert(*id, place);
+            self.place(*id, Some(place));
         }
     }
 
     pub fn forget_journey(&mut self, traveller: &Traveller) {
         self.has_lost = true;
         for id in &traveller.ids {
-            self.places.remove(id);
+            self.place(*id, None);
         }
     }
 
     /// Notes a region's report. Entities that left it for another place are noted after this.
     pub fn note_region(&mut self, dimension: DimensionId, region: RegionId, appeared: &[Uuid], gone: &[Uuid]) {
         for id in appeared {
-            self.places.insert(*id, Whereabouts::Region(dimension, region));
+            self.place(*id, Some(Whereabouts::Region(dimension, region)));
         }
         self.has_lost |= !gone.is_empty();
         self.left.extend(gone);
         for id in gone {
             // The absorbed region may have reported it, or no region yet.
-            self.places.remove(id);
+            self.place(*id, None);
         }
     }
 
@@ -106,14 +138,14 @@ impl Directory {
         let is_here = |at: &Whereabouts| match at {
             Whereabouts::Region(of, _) | Whereabouts::OnTheWay(of, _) => *of == dimension,
         };
-        self.places.extract_if(|id, at| is_here(at) && is_gone(id, *at)).map(|(id, _)| id).collect()
+        let fallen = self.places.iter().filter(|(id, at)| is_here(at) && is_gone(id, **at));
+        let fallen: Vec<_> = fallen.map(|(id, _)| *id).collect();
+        fallen.iter().for_each(|id| self.place(*id, None));
+        fallen
     }
 
     pub fn forget_dimension(&mut self, dimension: DimensionId) {
-        self.has_lost = true;
-        self.places.retain(|_, place| match place {
-            Whereabouts::Region(of, _) | Whereabouts::OnTheWay(of, _) => *of != dimension,
-        });
+        self.forget_fallen(dimension, |_, _| true);
     }
 }
 
@@ -178,6 +210,28 @@ mod tests {
             components: Vec::new(),
             children: Vec::new(),
         }
+    }
+
+    #[test]
+    fn an_entity_is_followed_until_each_of_its_followers_has_stopped() {
+        let (mut directory, id, here) = (Directory::default(), Uuid::from_u128(7), DimensionId(1));
+        let region = |index| Some(Whereabouts::Region(here, RegionId::new(index)));
+        directory.note_region(here, RegionId::new(1), &[id], &[]);
+        assert!(directory.take_moves().is_empty());
+        directory.follow(id, true);
+        directory.follow(id, true);
+        assert_eq!(directory.take_moves(), [(id, region(1)), (id, region(1))]);
+        directory.follow(id, false);
+        // A region reports it again, and then another one, as after a merge.
+        directory.note_region(here, RegionId::new(1), &[id], &[]);
+        directory.note_region(here, RegionId::new(2), &[id], &[]);
+        assert_eq!(directory.take_moves(), [(id, region(2))]);
+        directory.forget_dimension(here);
+        assert_eq!(directory.take_moves(), [(id, None)]);
+        directory.follow(id, false);
+        directory.follow(id, false);
+        directory.note_region(here, RegionId::new(3), &[id], &[]);
+        assert!(directory.take_moves().is_empty());
     }
 
     #[test]

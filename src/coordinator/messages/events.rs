@@ -9,6 +9,7 @@ use crate::coordinator::messages::players::LogInError;
 use crate::coordinator::messages::questions::{AskError, ChunkState};
 use crate::coordinator::messages::saving::SaveError;
 use crate::coordinator::messages::snapshots::JobOutcome;
+use crate::coordinator::messages::why::{ColumnReport, Whereabouts};
 use crate::region::RegionId;
 use crate::simulation::{Address, BlockAccessError, ColumnError, SetBlock, Undeliverable};
 use crate::space::{BatchPos, BlockPos, ChunkPos, ColumnPos, DimensionId};
@@ -318,6 +319,27 @@ events! {
         batch: BatchPos,
         /// The opaque blocks of these columns.
         opacity: Result<Arc<BatchOpacity>, AskError>,
+    }
+    /// Answers an [`AskColumn`](crate::view::AskColumn).
+    ColumnAnswer {
+        /// The number of the question.
+        request: u64,
+        /// The dimension.
+        dimension: DimensionId,
+        /// The column.
+        column: ColumnPos,
+        /// What is known about it.
+        report: Result<ColumnReport, AskError>,
+    }
+    /// A followed entity has another place, or is gone: see [`FollowEntity`](crate::view::FollowEntity). An entity that goes from one
+    /// region to another is on its way in between, unless one of them absorbs the other.
+    EntityPlaced {
+        /// The stable id of the entity.
+        id: Uuid,
+        /// The time on the coordinator's clock.
+        at: Duration,
+        /// Its place; `None` if it is despawned, unloaded with its ground, lost with a halted region, or on another server.
+        place: Option<Whereabouts>,
     }
     /// Answers an [`AskChunks`](crate::view::AskChunks).
     ChunksAnswer {

@@ -245,6 +245,9 @@ pub struct TierStatistics {
     /// backend does not know.
     #[reflect(ignore)]
     pub sizes: [FamilySize; 3],
+    /// The bytes that the store holds in memory: its cache, and entries that are not in its tables yet; `None` if the backend does
+    /// not know.
+    pub memory_bytes: Option<u64>,
     /// The groups that became hot by loading, warm, and cold since the app began. Groups that became hot by saving are not
     /// counted.
     pub moved: [u64; 3],

@@ -154,5 +154,6 @@ pub fn advance_clocks(
     for dimension in dimensions.open.values_mut() {
         dimension.time.advance(passed, is_lockstep);
         dimension.time.real_now = clock.now;
+        dimension.columns.now = clock.now;
     }
 }

@@ -4,9 +4,10 @@
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
-use crate::coordinator::mail::directory::{Directory, Whereabouts};
+use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::{Mail, MailQueue};
 use crate::coordinator::messages::events::LetterLost;
+use crate::coordinator::messages::why::Whereabouts;
 use crate::coordinator::publish::Publisher;
 use crate::region::RegionId;
 use crate::simulation::{Address, Letter, LetterSender, Undeliverable};

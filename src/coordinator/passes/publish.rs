@@ -5,7 +5,9 @@ use crate::coordinator::demand::failures::ColumnComplaints;
 use crate::coordinator::dimension::progress::count_again_at;
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::figures::totals::PERIOD;
+use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::events::EntityPlaced;
 use crate::coordinator::messages::settings::Settings;
 use crate::coordinator::messages::statistics::{RegionStatistics, WorldStatistics};
 use crate::coordinator::publish::Publisher;
@@ -27,8 +29,12 @@ pub fn publish(
     clock: Res<Clock>,
     mut dimensions: ResMut<DimensionBook>,
     mut post: ResMut<MailQueue>,
+    mut directory: ResMut<Directory>,
     mut publisher: ResMut<Publisher>,
 ) {
+    for (id, place) in directory.take_moves() {
+        publisher.event(EntityPlaced { id, at: clock.now, place });
+    }
     tell_complaints(&mut dimensions, &mut post, &mut publisher, clock.now);
     let with_days = dimensions.open.iter().filter(|(_, dimension)| dimension.time.time_of_day.is_some());
     publisher.clocks(with_days.map(|(id, dimension)| (*id, dimension.time.now)));

@@ -175,6 +175,7 @@ impl Deadlines {
         let clock = (dimension.time.now, dimension.time.period(running.slot.control.ticks_per_second));
         let parked = mem::take(running.slot.parked.get());
         if !matches!(task, Task::Tick { save: false, .. }) {
+            running.slot.saved_at = Some(dimension.time.real_now);
             running.slot.save_due = Some(saves.autosave.next_turn((dimension.id, region), dimension.time.real_now));
         }
         let number = self.next_assignment();

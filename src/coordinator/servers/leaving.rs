@@ -2,10 +2,10 @@
 
 use super::tend::Servers;
 use crate::coordinator::columns::{ColumnState, Rest};
-use crate::coordinator::demand::tickets::Ticket;
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::why::Ticket;
 use crate::coordinator::plots::Leaving;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;

@@ -91,7 +91,7 @@ impl OpenDimension {
         saves: &mut Saves,
         publisher: &mut Publisher,
     ) {
-        let FetchedColumn { mut loaded, made, left_out, extended } = ready;
+        let FetchedColumn { mut loaded, made, left_out, extended, made_in } = ready;
         self.orders.outages = 0;
         let column = loaded.column.pos();
         if !self.is_own(column) {
@@ -103,7 +103,7 @@ impl OpenDimension {
         let saves_slabs = self.is_sparse() && !matches!(awaited, None | Some(ColumnState::ForStore(_)));
         let is_new = self.record_delivered(&loaded.column, &made, generated, saves_slabs, saves, publisher);
         match awaited {
-            Some(ColumnState::Ordered(_)) => {}
+            Some(ColumnState::Ordered(_)) => self.columns.note_made(column, made_in),
             Some(ColumnState::ForStore(_)) => {
                 self.columns.forget(column);
                 if is_new {

@@ -3,8 +3,8 @@
 use super::*;
 use crate::block::{BlockId, BlockType};
 use crate::chunk::Chunk;
-use crate::coordinator::mail::directory::Whereabouts;
 use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::why::Whereabouts;
 use crate::coordinator::passes::dispatch::{advance_clocks, dispatch};
 use crate::coordinator::passes::letters::sort_letters;
 use crate::coordinator::surroundings::Surroundings;

@@ -10,6 +10,7 @@ use bevy::tasks::TaskPool;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 /// An order of columns.
 pub struct ColumnOrder {
@@ -128,11 +129,13 @@ impl ColumnOrder {
 impl Source {
     /// Completes a column after the read that every order needs.
     fn finish(&self, ground: &ColumnSource, read: LoadedColumn, is_lit: bool) -> Result<FetchedColumn, ColumnError> {
+        let began = Instant::now();
         let mut fetched = self.fetch(ground, read)?;
         if is_lit {
             let column = &fetched.loaded.column;
             fetched.loaded.light = caught(column.pos(), || Ok(ground.light_of(column)))?;
         }
+        fetched.made_in = began.elapsed();
         Ok(fetched)
     }
 

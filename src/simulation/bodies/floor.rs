@@ -7,6 +7,7 @@ use crate::simulation::entities::StableId;
 use crate::simulation::info::Floor;
 use crate::simulation::{Player, Position};
 use crate::space::BlockPos;
+use bevy::ecs::component::ComponentId;
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -58,6 +59,13 @@ pub struct FloorReached {
 /// The relationships in a region, by which entities follow others.
 #[derive(Resource)]
 pub(crate) struct RegionFollowers(pub Arc<RegionComponents>);
+
+/// Returns `true` if entities of this region world may have the component: it is registered for regions, or left behind as its entity
+/// goes to another region.
+pub fn is_region_component(region: &World, component: ComponentId) -> bool {
+    let registered = region.get_resource::<RegionFollowers>();
+    registered.is_some_and(|RegionFollowers(registered)| registered.knows(component, region.components()))
+}
 
 /// Ends a body at the floor, or lets it come back. A player who stands there already is left alone.
 pub(super) fn reach(world: &mut World, entity: Entity, floor: &Floor, is_new: bool) {

@@ -181,6 +181,11 @@ impl RegionColumns {
         self.columns.get(&position)
     }
 
+    /// The chunks with changes that the region has not handed out to a save yet, in no order.
+    pub fn unsaved_chunks(&self) -> impl Iterator<Item = ChunkPos> {
+        self.unsaved.iter().copied()
+    }
+
     /// Returns `true` if the column is loaded in this region.
     pub fn contains(&self, position: ColumnPos) -> bool {
         self.columns.contains_key(&position)

@@ -15,6 +15,7 @@ use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::Duration;
 
 /// Block types that the ground looks for.
 pub struct GroundTypes {
@@ -235,11 +236,14 @@ pub struct FetchedColumn {
     pub left_out: HeightSet,
     /// The block heights at which a stored column was generated now, because it was stored with smaller heights.
     pub extended: HeightSet,
+    /// How long a thread took to make it of what it had read; zero if a region fetched it.
+    pub made_in: Duration,
 }
 
 impl From<LoadedColumn> for FetchedColumn {
     fn from(loaded: LoadedColumn) -> Self {
-        Self { loaded, made: HeightSet::new(), left_out: HeightSet::new(), extended: HeightSet::new() }
+        let (made, left_out, extended, made_in) = Default::default();
+        Self { loaded, made, left_out, extended, made_in }
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::region::{RegionId, RegionPart};
 use crate::simulation::columns::column_source::ColumnSource;
 use crate::simulation::inbox_outbox::{Inbox, Outbox, RegionNumbers};
+use crate::simulation::profile::{ProfiledStep, StepTimes};
 use crate::simulation::random::SplitMix64;
 use crate::simulation::task_progress::{TaskProgress, TaskStep};
 use crate::simulation::template::RegionTemplate;
@@ -167,6 +168,7 @@ impl RegionWorld {
     fn run(&mut self, task: &Task, progress: &TaskProgress, has_input: bool) -> Option<Box<Outbox>> {
         let Self { app, contents } = self;
         let world = app.world_mut();
+        let mut times = StepTimes::begin(&contents.profiler, matches!(task, Task::Tick { .. }));
         if has_input {
             progress.pass(TaskStep::Receiving);
             debug_span!("receive").in_scope(|| receive(world, contents, task));
@@ -175,10 +177,13 @@ impl RegionWorld {
             progress.pass(TaskStep::Receiving);
             deliver(world, contents, task);
         }
+        times.end(ProfiledStep::Receive);
         if let Task::Tick { .. } = task {
             debug_span!("simulate").in_scope(|| contents.schedules.run(world, progress));
+            times.end(ProfiledStep::Schedules);
             progress.pass(TaskStep::Sending);
             debug_span!("work").in_scope(|| work(world, contents));
+            times.end(ProfiledStep::Work);
         }
         progress.pass(TaskStep::Sending);
         debug_span!("send").in_scope(|| send(world, contents, task));
@@ -189,7 +194,10 @@ impl RegionWorld {
             contents.unfinished.is_handed_out = true;
             split(world, contents, parts);
         }
-        contents.hand_out(world)
+        let outbox = contents.hand_out(world);
+        times.end(ProfiledStep::Send);
+        times.finish(&contents.profiler, world);
+        outbox
     }
 }
 

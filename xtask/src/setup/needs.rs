@@ -7,42 +7,67 @@ pub struct Need {
     pub purpose: &'static str,
     /// The Debian and Ubuntu package.
     pub package: &'static str,
-    /// `true` if it is needed only for a window. Without a display, the demo and the tests render off screen.
-    window: bool,
+    /// What needs it.
+    pub of: Of,
     found: fn(&Machine) -> bool,
+}
+
+/// What needs a package.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// The build and the demo.
+    All,
+    /// A window. Without a display, the demo renders off screen.
+    Window,
+    /// A world in a database.
+    Database,
+    /// The test that works in a window with a mouse and a keyboard.
+    Screen,
 }
 
 const NEEDS: &[Need] = &[
     Need {
         purpose: "a C++ compiler, for RocksDB",
         package: "g++",
-        window: false,
+        of: Of::All,
         found: |machine| machine.is_set("CXX") || machine.has_program("c++"),
     },
     Need {
         purpose: "libclang and its headers, for the bindings to RocksDB",
         package: "libclang-dev",
-        window: false,
+        of: Of::All,
         found: Machine::has_libclang,
     },
     Need {
         purpose: "the Vulkan loader, for rendering",
         package: "libvulkan1",
-        window: false,
+        of: Of::All,
         found: |machine| machine.has_library("libvulkan.so.1"),
     },
     Need {
         purpose: "a Vulkan driver, for rendering",
         package: "mesa-vulkan-drivers",
-        window: false,
+        of: Of::All,
         found: Machine::has_vulkan_driver,
     },
     Need {
         purpose: "Python, for the test of docs/world-format.md",
         package: "python3",
-        window: false,
+        of: Of::All,
         found: |machine| machine.has_program("python3"),
     },
+    Need {
+        // Its package also brings `openssl`, which the tests use.
+        purpose: "PostgreSQL, for worlds in a database",
+        package: "postgresql",
+        of: Of::Database,
+        found: Machine::has_postgres,
+    },
+    screen("a screen without hardware", "xvfb", |machine| machine.has_program("Xvfb")),
+    screen("a window manager, without which no window has the keyboard", "openbox", |machine| {
+        machine.has_program("openbox")
+    }),
+    screen("clicks and keys", "xdotool", |machine| machine.has_program("xdotool")),
     window("libX11.so.6", "libx11-6", |machine| machine.has_library("libX11.so.6")),
     window("libX11-xcb.so.1", "libx11-xcb1", |machine| machine.has_library("libX11-xcb.so.1")),
     window("libXcursor.so.1", "libxcursor1", |machine| machine.has_library("libXcursor.so.1")),
@@ -52,22 +77,18 @@ const NEEDS: &[Need] = &[
 ];
 
 const fn window(purpose: &'static str, package: &'static str, found: fn(&Machine) -> bool) -> Need {
-    Need { purpose, package, window: true, found }
+    Need { purpose, package, of: Of::Window, found }
 }
 
-/// For worlds in a database. Its package also brings `openssl`, which the tests use.
-const DATABASE: Need = Need {
-    purpose: "PostgreSQL, for worlds in a database",
-    package: "postgresql",
-    window: false,
-    found: Machine::has_postgres,
-};
+const fn screen(purpose: &'static str, package: &'static str, found: fn(&Machine) -> bool) -> Need {
+    Need { purpose, package, of: Of::Screen, found }
+}
 
-/// The missing requirements of this machine, with those of a database if `database` is `true`.
-pub fn missing(machine: &Machine, database: bool) -> Vec<&'static Need> {
+/// The missing requirements of this machine, with those of some purposes. With a display, a window is one of them.
+pub fn missing(machine: &Machine, also: &[Of]) -> Vec<&'static Need> {
     let display = machine.is_set("DISPLAY") || machine.is_set("WAYLAND_DISPLAY");
-    let needs = NEEDS.iter().filter(|need| display || !need.window).chain(database.then_some(&DATABASE));
-    needs.filter(|need| !(need.found)(machine)).collect()
+    let is_wanted = |of: Of| of == Of::All || also.contains(&of) || (of == Of::Window && display);
+    NEEDS.iter().filter(|need| is_wanted(need.of) && !(need.found)(machine)).collect()
 }
 
 #[cfg(test)]
@@ -79,7 +100,7 @@ mod tests {
     const WINDOW: [&str; 6] = ["libx11-6", "libx11-xcb1", "libxcursor1", "libxi6", "libxrandr2", "libxkbcommon-x11-0"];
 
     fn wanted(tree: &Tree, variables: &[(&str, &str)]) -> Vec<&'static str> {
-        crate::setup::packages(&missing(&tree.machine(variables), false))
+        crate::setup::packages(&missing(&tree.machine(variables), &[]))
     }
 
     /// Promise, features: `cargo xtask` installs a C++ compiler and `libclang`.
@@ -90,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_database_is_wanted_only_where_it_is_used() {
-        let packages = |tree: &Tree| crate::setup::packages(&missing(&tree.machine(&[]), true));
+        let packages = |tree: &Tree| crate::setup::packages(&missing(&tree.machine(&[]), &[Of::Database]));
         assert_eq!(packages(&Tree::new(&[])), [&ALWAYS[..], &["postgresql"]].concat());
         assert_eq!(packages(&Tree::new(&["usr/lib/postgresql/15/bin/initdb"])), ALWAYS);
     }
@@ -101,6 +122,16 @@ mod tests {
             assert_eq!(wanted(&Tree::new(&[]), &[(variable, ":0")]), [&ALWAYS[..], &WINDOW].concat());
         }
         assert_eq!(wanted(&Tree::new(&[]), &[("DISPLAY", "")]), ALWAYS);
+    }
+
+    #[test]
+    fn tests_want_a_screen_and_a_window() {
+        let also = [Of::Window, Of::Screen];
+        let packages = |tree: &Tree| crate::setup::packages(&missing(&tree.machine(&[("PATH", "/usr/bin")]), &also));
+        let screen = ["xvfb", "openbox", "xdotool"];
+        assert_eq!(packages(&Tree::new(&[])), [&ALWAYS[..], &screen, &WINDOW].concat());
+        let tree = Tree::new(&["usr/bin/Xvfb", "usr/bin/openbox", "usr/bin/xdotool"]);
+        assert_eq!(packages(&tree), [&ALWAYS[..], &WINDOW].concat());
     }
 
     /// Promise, commands: `cargo xtask` sets up a fresh machine: it installs missing packages, or names them.

@@ -316,6 +316,17 @@ impl KeyValueStore for RocksStore {
         Some(parts.into_iter().map(|part| self.keeper.options.get_ticker_count(part)).sum())
     }
 
+    fn memory_bytes(&self) -> Option<u64> {
+        let property = |family, name: &'static CStr| {
+            let read = self.with("measure", family, |database, handle| database.property_int_value_cf(handle, name));
+            read.ok().flatten()
+        };
+        // The families share one cache.
+        let cache = property(Family::ALL[0], properties::BLOCK_CACHE_USAGE)?;
+        let tables = |family| property(family, properties::CUR_SIZE_ALL_MEM_TABLES);
+        Some(cache + Family::ALL.into_iter().map(tables).sum::<Option<u64>>()?)
+    }
+
     fn approximate_family(&self, family: Family) -> Result<Option<FamilySize>, StoreError> {
         self.with("measure", family, |database, handle| {
             let property = |name: &CStr| Ok(database.property_int_value_cf(handle, name)?.unwrap_or(0));

@@ -100,6 +100,12 @@ pub trait KeyValueStore: Send + Sync {
         None
     }
 
+    /// The bytes that the store holds in memory: its cache, and entries that are not in its tables yet. `None` if the backend does not
+    /// know.
+    fn memory_bytes(&self) -> Option<u64> {
+        None
+    }
+
     /// The approximate size of the entries of a range, for the progress of a scan; `None` if only the scan itself could tell.
     fn approximate_range_bytes(&self, family: Family, range: Range<&[u8]>) -> Result<Option<u64>, StoreError> {
         let _ = (family, range);
