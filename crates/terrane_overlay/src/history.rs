@@ -21,7 +21,7 @@ const SAMPLES: usize = 300;
 /// The number of marks of each kind that are kept.
 const MARKS: usize = 256;
 /// The height of a plot, in points.
-const HEIGHT: f32 = 96.0;
+const HEIGHT: f32 = 130.0;
 /// The number of columns whose memory stands for that of all.
 const MEASURED: usize = 256;
 

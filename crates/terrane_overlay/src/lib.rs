@@ -152,6 +152,8 @@ struct Remembered {
     table: Table,
     filter: Filter,
     ordered: Option<RateOrder>,
+    /// `true` if there are newer statistics than those of the map and the table.
+    is_outdated: bool,
     details: Details,
     /// What was selected in the last frame.
     selected: (Option<RegionKey>, Option<ColumnKey>, Option<Uuid>),
@@ -162,6 +164,7 @@ impl Remembered {
     fn update(&mut self, view: &View, occupied: &Occupied) {
         self.map.update(&view.statistics, occupied);
         self.table.update(&view.statistics);
+        self.is_outdated = false;
     }
 
     /// Takes in answers.
@@ -210,7 +213,8 @@ fn show(
 ) -> Result {
     let context = contexts.ctx_mut()?;
     remembered.hear(&mut answers);
-    if view.statistics.is_changed() {
+    remembered.is_outdated |= view.statistics.is_changed();
+    if remembered.is_outdated && overlay.tab == OverlayTab::Regions {
         remembered.update(&view, &occupied);
     }
     let mut shown = *overlay;

@@ -21,7 +21,7 @@ const MARGIN: f32 = 10.0;
 const LARGEST_SECTION: f32 = 26.0;
 /// Sections of at least this size are drawn with gaps.
 const SEPARATE_SECTIONS: f32 = 4.0;
-/// The number of viewers with a circle, at most; the others are dots only.
+/// The number of viewers with a circle, at most; the others are square dots only.
 const MAX_CIRCLES: usize = 200;
 
 /// The mapping of sections to the screen: x to the right, z down.
@@ -99,11 +99,17 @@ pub(super) struct Map {
     runs: Vec<Run>,
     /// The squares as they were drawn last, for this dimension and transform.
     squares: Option<(DimensionId, MapTransform, Arc<Mesh>)>,
+    /// The lowest and the highest section of the shown dimension, until something changes.
+    bounds: Option<(DimensionId, Option<[SectionPos; 2]>)>,
+    /// What the runs were made of.
+    made_of: Vec<usize>,
 }
 
 /// The sections with published columns, kept up to date while the overlay is hidden too.
 #[derive(Resource, Default)]
 pub(super) struct Occupied {
+    /// Raised with each change of the sections.
+    version: usize,
     section_shift: u32,
     sections: FxHashSet<(DimensionId, SectionPos)>,
 }
@@ -115,13 +121,19 @@ pub(super) fn note(
     statistics: Res<WorldStatistics>,
     published: Res<PublishedColumns>,
 ) {
-    let Occupied { section_shift, sections } = &mut *occupied;
+    if changed.is_empty() && occupied.section_shift == statistics.section_shift {
+        return;
+    }
+    let Occupied { version, section_shift, sections } = &mut *occupied;
+    let before = sections.len();
+    let mut is_other = false;
     let shift = statistics.section_shift;
     if *section_shift != shift {
         // The first statistics tell the size of a section.
         *section_shift = shift;
         *sections = published.iter().map(|(dimension, column)| (dimension, column.pos().section(shift))).collect();
         changed.clear();
+        is_other = true;
     }
     let mut left = FxHashSet::default();
     for ColumnChanged { dimension, column, change } in changed.read() {
@@ -134,8 +146,11 @@ pub(super) fn note(
     }
     for (dimension, section) in left {
         if !section.columns(shift).any(|column| published.column(dimension, column).is_some()) {
-            sections.remove(&(dimension, section));
+            is_other |= sections.remove(&(dimension, section));
         }
+    }
+    if is_other || sections.len() != before {
+        *version += 1;
     }
 }
 
@@ -150,8 +165,19 @@ struct Run {
 impl Map {
     /// Applies new statistics; `occupied` are the sections with columns.
     pub fn update(&mut self, statistics: &WorldStatistics, occupied: &Occupied) {
+        // The lists of sections are shared until they change.
+        let address = |sections: &Arc<[SectionPos]>| Arc::as_ptr(sections).addr();
+        let of_servers = statistics.servers.iter().map(|server| Arc::as_ptr(&server.plots).addr());
+        let of_regions = statistics.regions.iter().flat_map(|region| {
+            [region.region.index() as usize, region.dimension.0 as usize, address(&region.sections)]
+        });
+        let made_of: Vec<usize> = [occupied.version].into_iter().chain(of_servers).chain(of_regions).collect();
+        if made_of == self.made_of {
+            return;
+        }
+        self.made_of = made_of;
         self.runs.clear();
-        self.squares = None;
+        (self.squares, self.bounds) = (None, None);
         for server in &statistics.servers {
             let color = server_color(server.incarnation);
             for (dimension, plot) in server.plots.iter() {
@@ -200,7 +226,7 @@ impl Map {
         let (response, painter) = ui.allocate_painter(size, Sense::click());
         let visuals = ui.visuals();
         painter.rect_filled(response.rect, 4.0, visuals.extreme_bg_color);
-        let Some(transform) = MapTransform::fit(self.runs().flat_map(Run::ends), response.rect) else {
+        let Some(transform) = MapTransform::fit(self.bounds().into_iter().flatten(), response.rect) else {
             let center = response.rect.center();
             let font = TextStyle::Body.resolve(ui.style());
             painter.text(center, Align2::CENTER_CENTER, "no region", font, visuals.weak_text_color());
@@ -252,6 +278,18 @@ impl Map {
         }
     }
 
+    /// The lowest and the highest section of the shown dimension.
+    fn bounds(&mut self) -> Option<[SectionPos; 2]> {
+        if let Some((dimension, bounds)) = self.bounds
+            && dimension == self.dimension
+        {
+            return bounds;
+        }
+        let bounds = RegionStatistics::bounds_of(self.runs().flat_map(Run::ends)).map(|(low, high)| [low, high]);
+        self.bounds = Some((self.dimension, bounds));
+        bounds
+    }
+
     /// The runs of the shown dimension.
     fn runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.dimension == self.dimension)
@@ -286,14 +324,20 @@ impl Map {
     fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &WorldStatistics, color: Color32) {
         let points_to_a_column = f64::from(transform.scale) / f64::from(statistics.section_shift).exp2();
         let here = statistics.viewers.iter().filter(|(dimension, ..)| *dimension == self.dimension);
+        let mut dots = Mesh::default();
         for (place, (_, column, radius)) in here.enumerate() {
             let center = transform.column(*column, statistics.section_shift);
             let radius = (f64::from(*radius) * points_to_a_column) as f32;
             if radius > 2.5 && place < MAX_CIRCLES {
                 painter.circle_stroke(center, radius, Stroke::new(1.0, color.gamma_multiply(0.8)));
             }
-            painter.circle(center, 2.5, color, Stroke::new(1.0, Color32::BLACK));
+            if place < MAX_CIRCLES {
+                painter.circle(center, 2.5, color, Stroke::new(1.0, Color32::BLACK));
+            } else {
+                dots.add_colored_rect(Rect::from_center_size(center, Vec2::splat(4.0)), color);
+            }
         }
+        painter.add(Arc::new(dots));
     }
 }
 
