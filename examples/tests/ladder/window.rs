@@ -41,7 +41,7 @@ fn game() {
     if env::var_os(GAME).is_none() {
         return;
     }
-    let winit = WinitPlugin { run_on_any_thread: true, ..default() };
+    let winit = WinitPlugin { run_on_any_thread: true };
     let mut app = troubles::build(DevPlugins::named("troubles").build().set(winit));
     let mut window = app.world_mut().query::<&mut Window>();
     window.single_mut(app.world_mut()).expect("a window").resolution.set(960.0, 540.0);
