@@ -172,8 +172,8 @@ impl RegionProfiler {
         self.0.is_wanted.load(Ordering::Relaxed)
     }
 
-    /// Begins a profile of this length with the next tick. It ends with the first tick after that time. The profile that was being made is dropped, and so
-    /// is this one if its region ends before, for example by a merge.
+    /// Begins a profile of this length with the next tick. It ends with the first tick after that time. The profile that was being made is
+    /// dropped, and so is this one if its region ends before, for example by a merge.
     pub fn begin(&self, length: Duration, done: impl FnOnce(RegionProfile) + Send + 'static) {
         let mut run = self.run();
         for counter in &self.0.systems {

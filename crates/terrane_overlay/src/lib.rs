@@ -269,8 +269,8 @@ fn windows(
 
 /// The names of the tabs, with what they show.
 const TABS: [(OverlayTab, &str, &str); 9] = [
-    (OverlayTab::World, "world", "figures, clocks, generation, servers"),
-    (OverlayTab::Regions, "regions", "a map and a table"),
+    (OverlayTab::World, "world", "figures, clocks, generation"),
+    (OverlayTab::Regions, "regions", "a map and a table; the servers of a shared world"),
     (OverlayTab::Entities, "entities", "of the selected region"),
     (OverlayTab::Plots, "plots", "the last ten minutes"),
     (OverlayTab::Storage, "storage", "tiers, saves, backups"),
@@ -295,15 +295,15 @@ fn show_tab(
         OverlayTab::World => {
             egui::ScrollArea::vertical().id_salt("world").auto_shrink([false, false]).show(ui, |ui| {
                 summary::show(ui, &view.statistics);
-                if !view.statistics.servers.is_empty() {
-                    ui.separator();
-                    servers::show(ui, &view.statistics, commands);
-                }
                 ui.separator();
                 clocks::show(ui, view, commands);
             });
         }
         OverlayTab::Regions => {
+            // They are also the legend of the map.
+            if !view.statistics.servers.is_empty() {
+                servers::show(ui, &view.statistics, commands);
+            }
             map.show(ui, view, selected, column);
             to_the_right(ui, |ui| table.windows(ui, &view.statistics));
             table.show(ui, view, selected);

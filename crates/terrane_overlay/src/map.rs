@@ -10,7 +10,7 @@ use bevy_egui::egui::{
     Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
 };
 use bevy_terrane::space::{ColumnPos, DimensionId, SectionPos};
-use bevy_terrane::storage::servers::PLOT_SIZE;
+use bevy_terrane::storage::servers::{PLOT_SIZE, Plot};
 use bevy_terrane::view::{ColumnChange, ColumnChanged, PublishedColumns, RegionStatistics, WorldStatistics};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
@@ -101,8 +101,38 @@ pub(super) struct Map {
     squares: Option<(DimensionId, MapTransform, Arc<Mesh>)>,
     /// The lowest and the highest section of the shown dimension, until something changes.
     bounds: Option<(DimensionId, Option<[SectionPos; 2]>)>,
-    /// What the runs were made of.
-    made_of: Vec<usize>,
+    made_of: Option<MadeOf>,
+}
+
+/// The lists from which the runs were made. They are shared until they change, and kept here so that no other list gets their place in
+/// memory.
+struct MadeOf {
+    occupied: usize,
+    plots: Vec<Arc<[Plot]>>,
+    sections: Vec<(RegionKey, Arc<[SectionPos]>)>,
+}
+
+impl MadeOf {
+    fn new(statistics: &WorldStatistics, occupied: &Occupied) -> Self {
+        let of_region = |region: &RegionStatistics| ((region.dimension, region.region), region.sections.clone());
+        Self {
+            occupied: occupied.version,
+            plots: statistics.servers.iter().map(|server| server.plots.clone()).collect(),
+            sections: statistics.regions.iter().map(of_region).collect(),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        let same_plots = self.plots.len() == other.plots.len()
+            && self.plots.iter().zip(&other.plots).all(|(one, other)| Arc::ptr_eq(one, other));
+        let same_sections = self.sections.len() == other.sections.len()
+            && self
+                .sections
+                .iter()
+                .zip(&other.sections)
+                .all(|(one, other)| one.0 == other.0 && Arc::ptr_eq(&one.1, &other.1));
+        self.occupied == other.occupied && same_plots && same_sections
+    }
 }
 
 /// The sections with published columns, kept up to date while the overlay is hidden too.
@@ -165,17 +195,11 @@ struct Run {
 impl Map {
     /// Applies new statistics; `occupied` are the sections with columns.
     pub fn update(&mut self, statistics: &WorldStatistics, occupied: &Occupied) {
-        // The lists of sections are shared until they change.
-        let address = |sections: &Arc<[SectionPos]>| Arc::as_ptr(sections).addr();
-        let of_servers = statistics.servers.iter().map(|server| Arc::as_ptr(&server.plots).addr());
-        let of_regions = statistics.regions.iter().flat_map(|region| {
-            [region.region.index() as usize, region.dimension.0 as usize, address(&region.sections)]
-        });
-        let made_of: Vec<usize> = [occupied.version].into_iter().chain(of_servers).chain(of_regions).collect();
-        if made_of == self.made_of {
+        let made_of = MadeOf::new(statistics, occupied);
+        if self.made_of.as_ref().is_some_and(|before| before.is_same(&made_of)) {
             return;
         }
-        self.made_of = made_of;
+        self.made_of = Some(made_of);
         self.runs.clear();
         (self.squares, self.bounds) = (None, None);
         for server in &statistics.servers {

@@ -40,9 +40,9 @@ pub struct Overlay {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Reflect)]
 #[type_path = "terrane_overlay"]
 pub enum OverlayTab {
-    /// The figures of the whole simulation, the servers, and the clocks and the generation of the dimensions.
+    /// The figures of the whole simulation, and the clocks and the generation of the dimensions.
     World,
-    /// The regions, as a map and as a table.
+    /// The regions, as a map and as a table, and the servers of a shared world.
     #[default]
     Regions,
     /// The entities of the selected region.
