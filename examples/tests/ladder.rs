@@ -42,11 +42,11 @@ fn text(output: &Output) -> String {
 /// Checks the pictures of an example.
 fn check_pictures(name: &str, folder: &Path, pictures: &[&str]) {
     for picture in pictures {
-        let picture = folder.join(format!("target/examples/{name}/{picture}.png"));
-        let bytes = fs::metadata(&picture).map_or(0, |file| file.len());
+        let path = folder.join(format!("target/examples/{name}/{picture}.png"));
+        let bytes = fs::metadata(&path).map_or(0, |file| file.len());
         // A picture of one colour is much smaller. Without land behind it, the overlay of a server is mostly dark.
         let least = if *picture == "servers" { 30_000 } else { 50_000 };
-        assert!(bytes > least, "{name}: {} of {bytes} bytes", picture.display());
+        assert!(bytes > least, "{name}: {} of {bytes} bytes", path.display());
     }
 }
 
