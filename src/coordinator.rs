@@ -81,7 +81,8 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
         region.insert_resource(jobs.clone());
     }));
     let messages = template.messages.clone();
-    let (server, servers) = (store.incarnation().map(|server| server.number()), servers::Servers::new(&store));
+    let (server, session) = (store.incarnation().map(|server| server.number()), store.session());
+    let servers = servers::Servers::new(&store);
     let (threads, columns) = threads::Threads::start(&config, template, store.clone(), notifier)?;
     let jobs = jobs::JobBook::open(link.jobs(), records, &store);
     let limit = demand::pacing::InFlightLimit::new(config.pacing, config.tick_mode.is_lockstep(), link.frames.clone());
@@ -98,7 +99,7 @@ pub fn coordinator_app<E: From<io::Error> + From<FileError>>(
         .init_resource::<mail::directory::Directory>()
         .insert_resource(mail::queue::MailQueue::new(config.limits.letters, messages, server.is_some()))
         .init_resource::<schedule::deadlines::Deadlines>()
-        .insert_resource(saves::Saves::new(&config, server))
+        .insert_resource(saves::Saves::new(&config, server, session))
         .init_resource::<tiers::Tiers>()
         .insert_resource(jobs)
         .init_resource::<snapshots::transfer::columns::ColumnAnswers>()

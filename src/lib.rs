@@ -92,15 +92,15 @@ pub mod prelude {
     pub use crate::plugin::{BodyPlugin, TerraneAppExt, TerranePlugin, TickMode, WorldFailure};
     pub use crate::region::RegionPart;
     pub use crate::simulation::{
-        BlockAccessError, BlockBody, BlockTick, BlockTypes, BodySystems, BodyVelocity, CharacterController,
-        EntityIndex, EntityMoved, Floor, Grounded, Intent, Moving, NewColumn, Player, Position, Post, Received,
-        RegionBlocks, RegionInfo, RegionMessage, RegionRandom, RegionResource, RegionTick, Returned, StableId,
-        TimeOfDay, Undeliverable, Viewer,
+        Action, ActionAttempt, ActionContext, ActionDone, Actor, BlockAccessError, BlockBody, BlockTick, BlockTypes,
+        BodySystems, BodyVelocity, CharacterController, EntityIndex, EntityMoved, Floor, Grounded, Intent, Moving,
+        NewColumn, Player, Position, Post, Received, Refusal, RegionBlocks, RegionInfo, RegionMessage, RegionRandom,
+        RegionResource, RegionTick, Returned, StableId, TimeOfDay, Undeliverable, Viewer,
     };
     pub use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
     pub use crate::view::{
-        BlockRefused, ColumnFailed, Dimension, DimensionFailed, DimensionOpened, Dimensions, Mirror, OwnBody,
-        PublishedBlocks, RegionCommands, RegionHalted, Regions, SetBlock, ViewSystems,
+        ActionAnswer, ActionOutcome, Actions, BlockRefused, ColumnFailed, Dimension, DimensionFailed, DimensionOpened,
+        Dimensions, Mirror, OwnBody, PublishedBlocks, RegionCommands, RegionHalted, Regions, SetBlock, ViewSystems,
     };
     #[doc(no_inline)]
     pub use bevy::prelude::*;

@@ -10,6 +10,7 @@
 //!
 //! A system in a region can only touch its own world, so there is no lock and no shared mutable state.
 
+mod actions;
 mod block_types;
 mod bodies;
 mod columns;
@@ -36,6 +37,7 @@ mod travel;
 mod work;
 mod world;
 
+pub use actions::{Action, ActionAttempt, ActionContext, ActionDone, Actor, ChangedBlock, Refusal};
 pub use block_types::BlockTypes;
 pub use bodies::character::{CharacterController, Intent};
 pub use bodies::floor::{FloorOutcome, FloorReached, is_region_component};
@@ -73,6 +75,7 @@ pub use work::new_columns::NewColumn;
 
 // Used by the coordinator and the plugin.
 pub(crate) use crate::storage::LoadedColumn;
+pub(crate) use actions::{Acting, ActionOrder, ActionTypes, DecidedAction, ErasedAction, Outcome, Values};
 pub(crate) use bodies::movement::move_bodies;
 pub(crate) use bodies::steering::receive_steps;
 pub(crate) use bodies::walk::walk;

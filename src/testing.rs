@@ -36,21 +36,21 @@ use crate::block::BlockId;
 use crate::generation::Flat;
 use crate::plugin::TickMode;
 use crate::plugin::{TerranePlugin, WorldFailure};
-use crate::simulation::{BlockTypes, Viewer};
+use crate::simulation::{Action, BlockTypes, Viewer};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::{KeyValueStore, StorageConfig};
-use crate::view::RegionStatistics;
 use crate::view::{
-    ControlRegion, Dimension, DimensionOpen, PublishedColumns, RegionCommands, RegionOrder, SaveFailed, SaveWorld,
-    WorldSaved, WorldStatistics,
+    ActionId, Actions, ControlRegion, Dimension, DimensionOpen, PublishedColumns, RegionCommands, RegionOrder,
+    RegionStatistics, SaveFailed, SaveWorld, WorldSaved, WorldStatistics,
 };
-use bevy::ecs::system::RunSystemOnce;
+use bevy::ecs::system::{RunSystemOnce, SystemState};
 use bevy::prelude::*;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{TryRecvError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// A world in memory in which each update ticks each region once, so nothing depends on the speed of the machine.
 pub fn lockstep() -> TerranePlugin {
@@ -208,6 +208,13 @@ pub fn save(app: &mut App) {
         }
         saved.read(world.resource::<Messages<WorldSaved>>()).any(|answer| answer.request == request)
     });
+}
+
+/// Lets the entity with this stable id act, with the next update. Wait for its [`ActionAnswer`](crate::view::ActionAnswer).
+pub fn act(app: &mut App, actor: Uuid, action: impl Action) -> ActionId {
+    let mut state = SystemState::<Actions>::new(app.world_mut());
+    let actions = state.get_mut(app.world_mut());
+    actions.expect("call start before").act(actor, action)
 }
 
 /// Spawns an entity in the region that owns the block, with the next update.

@@ -15,6 +15,7 @@
 //! Each world has its own way for the same thing: the main world sends [`LogOut`] and has [`Regions`], a region inserts
 //! [`LoggedOut`](crate::simulation::LoggedOut) and has [`RegionInfo`](crate::simulation::RegionInfo).
 
+mod actions;
 mod arenas;
 mod chunk_sync;
 mod dimension;
@@ -34,6 +35,8 @@ mod viewers;
 pub use crate::coordinator::jobs::Jobs;
 pub use crate::coordinator::messages::*;
 pub use crate::simulation::SetBlock;
+pub use actions::Actions;
+pub(crate) use actions::KnownActions;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
@@ -65,8 +68,10 @@ pub(crate) fn build(app: &mut App) {
         .init_resource::<receive::DecidedEdits>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
+        .init_resource::<actions::ActionPredictions>()
         .init_resource::<Published>()
-        .add_message::<ColumnChanged>();
+        .add_message::<ColumnChanged>()
+        .add_message::<ActionAnswer>();
     chunk_sync::build(app);
     dimension::build(app);
     far_view::build(app);
@@ -107,7 +112,13 @@ fn exchange_each_frame(app: &mut App) {
                 region_commands::send_letters,
                 requests::send_players,
                 requests::send_drains,
-                (requests::predict_edits, light::light_predictions, chunk_sync::judge_edits, requests::send_edits)
+                (
+                    requests::predict_edits,
+                    actions::send_actions,
+                    light::light_predictions,
+                    chunk_sync::judge_edits,
+                    requests::send_edits,
+                )
                     .chain(),
                 requests::send_saves,
                 requests::send_questions,

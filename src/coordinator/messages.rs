@@ -4,6 +4,7 @@
 //! `view` re-exports these names: this is the only list of them. A new request or answer gets a type here, a system that
 //! carries it out, and a line in `view` that sends it.
 
+pub(in crate::coordinator) mod actions;
 pub(in crate::coordinator) mod arenas;
 pub(in crate::coordinator) mod clocks;
 pub(in crate::coordinator) mod dimensions;
@@ -21,6 +22,7 @@ pub(in crate::coordinator) mod snapshots;
 pub(in crate::coordinator) mod statistics;
 pub(in crate::coordinator) mod why;
 
+pub use actions::{ActionAnswer, ActionId, ActionOutcome};
 pub use arenas::{Arena, ArenaError, ArenaOrder, ArenaSettings, ArenaState, ArenaStatus};
 pub use clocks::{ControlError, ControlRegion, Coupling, DimensionClock, RegionOrder, StepDimension};
 pub use dimensions::DimensionError;

@@ -3,6 +3,7 @@
 use crate::chunk::{Chunk, Column};
 use crate::coordinator::figures::tally::Tally;
 use crate::coordinator::figures::totals::Totals;
+use crate::coordinator::messages::actions::{ActionAnswer, ActionId, ActionOutcome};
 use crate::coordinator::messages::arenas::{Arena, ArenaStatus};
 use crate::coordinator::messages::events::{BlockRefused, WorldEvent};
 use crate::coordinator::messages::far_views::FarNews;
@@ -10,7 +11,7 @@ use crate::coordinator::messages::jobs::{JobId, JobStatus};
 use crate::coordinator::messages::published::{ColumnUpdate, DecidedEdit, Published};
 use crate::coordinator::messages::statistics::WorldStatistics;
 use crate::light::ColumnLight;
-use crate::simulation::{BlockAccessError, BlockEdit, Letter, MirrorUpdate, SetBlock};
+use crate::simulation::{BlockAccessError, BlockEdit, DecidedAction, Letter, MirrorUpdate, SetBlock};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
@@ -90,6 +91,17 @@ impl Publisher {
         let SetBlock { dimension, position, .. } = request;
         let decided = |number| DecidedEdit { number, dimension, chunk: position.chunk(), is_accepted };
         self.news.decided.extend(number.map(decided));
+    }
+
+    /// Tells the main world the decisions about actions. The changed chunks and mirrors are published with them or before.
+    pub fn acted(&mut self, decided: impl IntoIterator<Item = DecidedAction>) {
+        self.news.acted.extend(decided);
+    }
+
+    /// Tells the main world that actions are durable or lost.
+    pub fn settled(&mut self, actions: impl IntoIterator<Item = (u64, Uuid)>, outcome: &ActionOutcome) {
+        let answer = |(id, actor)| ActionAnswer { action: ActionId(id), actor, outcome: outcome.clone() };
+        self.news.settled.extend(actions.into_iter().map(answer));
     }
 
     pub fn job(&mut self, status: JobStatus) {

@@ -71,6 +71,10 @@ pub struct Saves {
     pub server: Option<u64>,
     /// What has arrived from other servers and is still in the store.
     pub received: Received,
+    /// Actions that were done and are not durable, with the number of the commit that has them.
+    actions: VecDeque<(u64, Vec<(u64, Uuid)>)>,
+    /// The number of this opening of the world, which names its crossings if no other server shares the world.
+    session: u64,
     /// The number of the last crossing.
     crossings: u64,
     /// `true` if another process or server has taken over, so that nothing can be saved any more.
@@ -115,6 +119,8 @@ pub struct Committed {
     pub stored: Vec<Stored>,
     /// The errors, each with the requests that fail by it.
     pub failed: Vec<(SaveError, Vec<SaveRequest>)>,
+    /// The actions that are durable now, with their entities.
+    pub durable: Vec<(u64, Uuid)>,
 }
 
 /// One round of asking every region for its unsaved state.
@@ -129,11 +135,18 @@ struct Round {
 }
 
 impl Saves {
-    pub fn new(config: &Settings, server: Option<u64>) -> Self {
+    pub fn new(config: &Settings, server: Option<u64>, session: u64) -> Self {
         let autosave = Autosave::new(config.saving.autosave_period);
         let commit_at = autosave.commit_within;
         let (durability, limit) = (config.saving.durability, config.saving.unsaved_limit.max(1));
-        Self { autosave, durability, limit, commit_at, server, ..Self::default() }
+        Self { autosave, durability, limit, commit_at, server, session, ..Self::default() }
+    }
+
+    /// Notes actions whose effects are in the pending save.
+    pub fn note_actions(&mut self, actions: Vec<(u64, Uuid)>) {
+        if !actions.is_empty() {
+            self.actions.push_back((self.stored_with(), actions));
+        }
     }
 
     /// Sends something to a plot of another server, with the next commit.
@@ -142,6 +155,17 @@ impl Saves {
             self.crossings += 1;
             self.pending.sent.insert(CrossingId { plot, sender, number: self.crossings }, crossing);
         }
+    }
+
+    /// Stores something on its way to a plot of this server with the next commit. It is underway at once.
+    pub fn send_here(&mut self, plot: Plot, crossing: Crossing) -> CrossingId {
+        self.crossings += 1;
+        // Servers count from 1, so this number is none of theirs.
+        let sender = self.server.unwrap_or(self.session | 1 << 63);
+        let id = CrossingId { plot, sender, number: self.crossings };
+        self.pending.sent.insert(id, crossing);
+        self.received.deliver(id);
+        id
     }
 
     /// Sends a message on to a plot of another server. If it came from another server, it goes on from here with the next commit.
@@ -445,6 +469,10 @@ impl Saves {
                         warn!("a damaged value was replaced by the saved one: {damaged}");
                     }
                     self.acknowledged = number;
+                    if self.server.is_none() {
+                        // Nobody reads the store for crossings once it has confirmed this.
+                        self.received.forget_removed(&batch.received);
+                    }
                     if self.moments.iter().any(|moment| moment.strong_count() > 0) {
                         let (entities, sent) = (batch.entities.clone(), batch.sent.clone());
                         self.confirmed.push_back((number, SaveBatch { entities, sent, ..SaveBatch::default() }));
@@ -452,6 +480,10 @@ impl Saves {
                     ended.stored.push(Stored { number, batch: batch.clone() });
                     self.is_unsynced = !sent.is_some_and(|(_, is_synced)| is_synced);
                     if !self.is_unsynced {
+                        let is_durable = |(commit, _): &mut (u64, Vec<_>)| *commit <= number;
+                        while let Some((_, actions)) = self.actions.pop_front_if(is_durable) {
+                            ended.durable.extend(actions);
+                        }
                         self.to_answer.append(&mut self.answers);
                     }
                 }

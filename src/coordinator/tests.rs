@@ -48,6 +48,7 @@ impl Unwatched {
 
     fn of(config: TerranePlugin, components: RegionComponents, blocks: BlockRegistry) -> Self {
         let template = RegionTemplate {
+            actions_per_second: 64,
             fresh: Arc::default(),
             plugins: Vec::new(),
             components: Arc::new(components),

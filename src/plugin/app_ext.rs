@@ -3,7 +3,8 @@
 use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
 use crate::simulation::{
-    BlockTypes, Received, RegionMessage, RegionResource, Returned, SavedComponent, SharedMessage, register_message,
+    Action, Actor, BlockTypes, Received, RegionMessage, RegionResource, Returned, SavedComponent, SharedMessage,
+    register_message,
 };
 use crate::space::DimensionId;
 use crate::view::{Dimensions, expect_plugin};
@@ -97,6 +98,12 @@ pub trait TerraneAppExt {
 
     /// Mirrors a component on the entity's [`Mirror`](crate::view::Mirror) in the main world.
     fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self;
+
+    /// Registers an action. Its entities need an [`Actor`](crate::simulation::Actor), which is saved and mirrored from then on, and so
+    /// should be the components that the action changes: call
+    /// [`register_saved_component`](Self::register_saved_component) and
+    /// [`mirror_region_component`](Self::mirror_region_component) for them.
+    fn register_action<A: Action>(&mut self) -> &mut Self;
 
     /// Registers a message for [`Post`](crate::simulation::Post), read as [`Received<M>`] in the regions and in the main world.
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
@@ -201,6 +208,11 @@ impl TerraneAppExt for App {
     fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self {
         setup(self, type_name::<T>()).components.mirror::<T>();
         self
+    }
+
+    fn register_action<A: Action>(&mut self) -> &mut Self {
+        setup(self, type_name::<A>()).actions.register::<A>();
+        self.register_saved_component::<Actor>().mirror_region_component::<Actor>()
     }
 
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self {

@@ -5,7 +5,8 @@ use crate::block::{BlockComponent, BlockRegistry, BlockRegistryError, BlockType}
 use crate::coordinator::{CoordinatorApp, coordinator_app};
 use crate::light::LightTable;
 use crate::simulation::{
-    BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SharedMessages, SplitMix64,
+    ActionTypes, BlockTypes, RegionComponents, RegionTemplate, RegionTemplateError, RegionTick, SharedMessages,
+    SplitMix64,
 };
 use crate::storage::servers::{PLOT_SIZE, TERM};
 use crate::storage::{RegistryLists, StoreError, WorldOpenError, WorldStore};
@@ -83,6 +84,7 @@ pub(super) struct Setup {
     pub plugins: Vec<Arc<dyn Fn(&mut SubApp) + Send + Sync>>,
     pub components: RegionComponents,
     pub messages: SharedMessages,
+    pub actions: ActionTypes,
     pub blocks: BlockRegistry,
     /// Registrations from before the world was opened. They are repeated in its registry, in the same order.
     pub registered_components: Vec<BlockComponent>,
@@ -99,6 +101,7 @@ impl Default for Setup {
             plugins: Vec::new(),
             components: RegionComponents::with_builtin(),
             messages: SharedMessages::default(),
+            actions: ActionTypes::default(),
             blocks: BlockRegistry::new(),
             registered_components: Vec::new(),
             registered: Vec::new(),
@@ -177,7 +180,9 @@ impl TerranePlugin {
         {
             published.set_light(LightTable::new(&blocks));
         }
-        app.insert_resource(BlockTypes(blocks.clone())).insert_resource(view::Components(components.clone()));
+        app.insert_resource(BlockTypes(blocks.clone()))
+            .insert_resource(view::Components(components.clone()))
+            .insert_resource(view::KnownActions(setup.actions));
         if !app.is_plugin_added::<TimePlugin>() || !app.is_plugin_added::<TaskPoolPlugin>() {
             return Err(WorldFailure::NoBevyPlugins);
         }
@@ -203,6 +208,7 @@ impl TerranePlugin {
             types: app.world().get_resource::<AppTypeRegistry>().cloned().unwrap_or_default(),
             parallel_from: self.threads.parallel_systems_from.map_or(usize::MAX, |entities| entities.max(1)),
             error_handler: app.world().get_resource::<FallbackErrorHandler>().copied(),
+            actions_per_second: self.limits.actions_per_second,
             seed: SplitMix64::from_parts([self.seed, store.session()]).next_u64(),
         };
         template.check()?;

@@ -8,6 +8,7 @@ pub mod stored_entities;
 pub mod unregistered;
 
 use crate::block::Schema;
+use crate::simulation::actions::Actor;
 use crate::simulation::components::mapping::{Ages, BoxedComponent, ChangeClock, Mapping, NEW};
 use crate::simulation::components::relationships::RelationshipFunctions;
 use crate::simulation::components::resources::{RegionResource, TakeResource, take_resource};
@@ -58,6 +59,8 @@ struct ComponentFunctions {
 struct MirrorFunctions {
     type_id: TypeId,
     read: fn(EntityRef, Tick, Tick) -> Option<BoxedComponent>,
+    copy: fn(EntityRef) -> Option<BoxedComponent>,
+    copy_value: fn(&BoxedComponent) -> Option<BoxedComponent>,
     apply: fn(&mut EntityWorldMut, BoxedComponent),
 }
 
@@ -86,6 +89,7 @@ impl RegionComponents {
         components.register::<Stored>();
         components.register::<Viewer>();
         components.register::<LoggedOut>();
+        components.register::<Actor>();
         components.register::<PathTo>();
         components.register_saved_with::<Player>(Schema::default().formerly(FORMER_PLAYER_COMPONENT));
         components.register::<Name>();
@@ -188,6 +192,8 @@ impl RegionComponents {
                 let component = entity.get::<T>()?;
                 ticks.is_changed(last, now).then(|| Box::new(component.clone()) as BoxedComponent)
             },
+            copy: |entity| Some(Box::new(entity.get::<T>()?.clone())),
+            copy_value: |value| Some(Box::new(value.downcast_ref::<T>()?.clone())),
             apply: |entity, component| {
                 let Ok(component) = component.downcast::<T>() else { return };
                 match entity.get_mut::<T>() {
@@ -212,6 +218,22 @@ impl RegionComponents {
     pub fn read_mirrored(&self, entity: EntityRef, last: Tick, now: Tick) -> FxHashMap<usize, BoxedComponent> {
         let read = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.read)(entity, last, now)?));
         self.mirrors.iter().enumerate().filter_map(read).collect()
+    }
+
+    /// The number of a mirrored component type.
+    pub fn mirror_number(&self, type_id: TypeId) -> Option<usize> {
+        self.mirrors.iter().position(|known| known.type_id == type_id)
+    }
+
+    /// Copies of the entity's mirrored components, with their numbers.
+    pub fn copy_mirrored(&self, entity: EntityRef) -> FxHashMap<usize, BoxedComponent> {
+        let copy = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.copy)(entity)?));
+        self.mirrors.iter().enumerate().filter_map(copy).collect()
+    }
+
+    /// A copy of a value of the mirrored component `number`.
+    pub fn copy_value(&self, number: usize, value: &BoxedComponent) -> Option<BoxedComponent> {
+        (self.mirrors.get(number)?.copy_value)(value)
     }
 
     /// Sets the mirrored component `number` on a mirror.

@@ -9,6 +9,7 @@ use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::light::ColumnLight;
 use crate::region::{RegionId, RegionPart};
+use crate::simulation::actions::DecidedAction;
 use crate::simulation::components::TakenComponent;
 use crate::simulation::components::mapping::BoxedComponent;
 use crate::simulation::components::relationships::TakenRelationship;
@@ -17,8 +18,9 @@ use crate::simulation::entities::MoveCause;
 use crate::simulation::letters::letter::{Letter, Undeliverable};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos};
 use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
-use bevy::prelude::{Entity, Message};
+use bevy::prelude::{Entity, Message, TypePath};
 use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, ops::AddAssign, sync::Arc, time::Duration};
 use uuid::Uuid;
 
@@ -64,7 +66,8 @@ pub(super) struct Passenger {
 /// The main world shows the new block at the end of the frame, as *predicted*
 /// ([`PublishedColumns::is_predicted`](crate::view::PublishedColumns::is_predicted)), until the decision about the edit is
 /// published. A failed edit is taken back, and returns as [`BlockRefused`](crate::view::BlockRefused).
-#[derive(Message, Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Message, Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, TypePath)]
+#[type_path = "bevy_terrane"]
 pub struct SetBlock {
     /// The dimension.
     pub dimension: DimensionId,
@@ -199,6 +202,10 @@ pub struct Outbox {
     pub made: Vec<BlockEdit>,
     /// Edits that failed, with the reason.
     pub refused: Vec<(BlockEdit, BlockAccessError)>,
+    /// Actions that were decided.
+    pub acted: Vec<DecidedAction>,
+    /// Actions that were done, now or earlier, and whose effects are in `save`, with their entities.
+    pub saved_actions: Vec<(u64, Uuid)>,
     /// The stable ids that are new in this region since its last outbox, sorted: spawned, loaded, arrived, absorbed.
     pub appeared: Vec<Uuid>,
     /// The stable ids that have left or disappeared from the region for any reason, sorted.
@@ -253,6 +260,8 @@ impl Outbox {
             viewers_gone,
             made,
             refused,
+            acted,
+            saved_actions,
             appeared,
             gone,
             numbers: _,
@@ -275,6 +284,8 @@ impl Outbox {
             && viewers_gone.is_empty()
             && made.is_empty()
             && refused.is_empty()
+            && acted.is_empty()
+            && saved_actions.is_empty()
             && appeared.is_empty()
             && gone.is_empty()
             && fetched.is_empty()

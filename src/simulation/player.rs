@@ -1,6 +1,7 @@
 //! Players: entities that appear at log-in, wherever they last were, and disappear at log-out.
 
 use super::position::{Position, Viewer};
+use crate::simulation::actions::Actor;
 use crate::simulation::entities::{EntityIndex, StableId};
 use crate::storage::{EntityRecord, player_component};
 use bevy::ecs::lifecycle::HookContext;
@@ -17,7 +18,7 @@ use uuid::Uuid;
 /// a player kills it, and the next log-in under its name starts a new player.
 #[derive(Component, Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Reflect)]
 #[type_path = "bevy_terrane"]
-#[require(StableId, Viewer)]
+#[require(StableId, Viewer, Actor)]
 #[component(on_discard = on_discard_player)]
 #[reflect(opaque)]
 #[reflect(Component, Clone, Debug)]

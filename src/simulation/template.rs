@@ -45,6 +45,8 @@ pub struct RegionTemplate {
     pub error_handler: Option<FallbackErrorHandler>,
     /// The number of entities from which a region runs its systems in parallel, on the app's compute threads.
     pub parallel_from: usize,
+    /// The number of actions that an entity may do in a second, and at once.
+    pub actions_per_second: u16,
     /// The seed of the random numbers and of the entities' ids.
     pub seed: u64,
     /// Worlds that a thread made while it was idle. A world that has ticked never returns to this list, because its contents
@@ -124,6 +126,7 @@ impl RegionTemplate {
             RegionProfiler::install(&mut world.resource_mut::<Schedules>(), contents.schedules.region_tick());
         world.insert_resource(contents.profiler.clone());
         contents.schedules.parallel_from = self.parallel_from;
+        contents.actions_per_second = self.actions_per_second.into();
         Ok(RegionWorld { app, contents })
     }
 

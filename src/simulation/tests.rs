@@ -64,6 +64,7 @@ impl Regions {
         let mut blocks = BlockRegistry::new();
         blocks.register_basic_blocks();
         let template = RegionTemplate {
+            actions_per_second: 64,
             fresh: Arc::default(),
             plugins: vec![Arc::new(plugins)],
             components: Arc::new(components),

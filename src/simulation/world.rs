@@ -59,6 +59,10 @@ pub(super) struct RegionContents {
     /// The entities that have mirrors in the main world.
     pub mirrored: FxHashSet<Uuid>,
     pub viewers: KnownViewers,
+    /// Actions that were done since the last collection of unsaved data, with their entities.
+    pub unsaved_actions: Vec<(u64, Uuid)>,
+    /// The number of actions that an entity may do in a second, and at once.
+    pub actions_per_second: f32,
     /// Columns to capture or restore at the end of this tick.
     pub column_work: Vec<OrderedWork>,
     /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.

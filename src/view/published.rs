@@ -73,12 +73,35 @@ impl PublishedColumns {
     /// edits are predicted.
     pub(super) fn predict(&mut self, number: u64, edit: SetBlock, blocks: &BlockRegistry) -> bool {
         let SetBlock { dimension, position, block } = edit;
-        let confirmed = self.confirmed.get(&(dimension, position.column())).filter(|_| blocks.contains(block));
-        let predictions = &mut self.predictions;
-        let is_shown =
-            confirmed.is_some_and(|column| predictions.predict(number, dimension, (position, block), column, blocks));
+        blocks.contains(block) && self.predict_blocks(number, dimension, &[(position, block)], blocks)
+    }
+
+    /// Shows blocks before they are decided, as [`predict`](Self::predict) does.
+    pub(super) fn predict_blocks(
+        &mut self,
+        number: u64,
+        dimension: DimensionId,
+        blocks: &[(BlockPos, BlockId)],
+        types: &BlockRegistry,
+    ) -> bool {
+        let confirmed = |place| self.confirmed.get(&place);
+        let is_shown = self.predictions.predict(number, dimension, blocks, confirmed, types);
         self.light.is_outdated |= is_shown;
         is_shown
+    }
+
+    /// Changes what an undecided edit shows. Returns the chunks that look different.
+    pub(super) fn replace_predicted(
+        &mut self,
+        number: u64,
+        dimension: DimensionId,
+        blocks: &[(BlockPos, BlockId)],
+        types: &BlockRegistry,
+    ) -> FxHashSet<(DimensionId, ChunkPos)> {
+        let confirmed = |place| self.confirmed.get(&place);
+        let other = self.predictions.replace(number, dimension, blocks, confirmed, types);
+        self.light.is_outdated |= !other.is_empty();
+        other
     }
 
     /// Shows columns as they changed, which include the decisions about these edits. Returns the chunks that change because an

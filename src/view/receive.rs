@@ -1,5 +1,6 @@
 //! Applies the published state, a part in each frame.
 
+use super::actions::{self, ActionPredictions};
 use super::far_view;
 use super::light::outdate;
 use super::{
@@ -7,8 +8,8 @@ use super::{
 };
 use crate::coordinator::MainLink;
 use crate::coordinator::messages::{ColumnUpdate, DecidedEdit, Published, WorldEvent};
-use crate::simulation::{BlockTypes, MirrorUpdate, RegionComponents, StableId, TimeOfDay};
-use crate::space::{ColumnPos, DimensionId};
+use crate::simulation::{BlockTypes, DecidedAction, MirrorUpdate, RegionComponents, StableId, TimeOfDay};
+use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
@@ -22,9 +23,12 @@ const MAX_A_FRAME: usize = 1_024;
 #[derive(Resource, Clone)]
 pub(crate) struct Components(pub Arc<RegionComponents>);
 
-/// The edits that were decided in this frame. The published columns include the decisions.
+/// The edits and actions that were decided in this frame. The published columns include the decisions.
 #[derive(Resource, Default)]
-pub(super) struct DecidedEdits(pub Vec<DecidedEdit>);
+pub(super) struct DecidedEdits {
+    pub edits: Vec<DecidedEdit>,
+    pub actions: Vec<DecidedAction>,
+}
 
 pub(super) fn receive(world: &mut World) {
     let newer = world.resource::<MainLink>().take_published();
@@ -32,7 +36,7 @@ pub(super) fn receive(world: &mut World) {
     if let Some(newer) = newer {
         backlog.append(newer);
     }
-    world.resource_mut::<DecidedEdits>().0.clear();
+    *world.resource_mut::<DecidedEdits>() = DecidedEdits::default();
     if !backlog.is_empty() {
         apply(world, &mut backlog);
     }
@@ -62,20 +66,35 @@ fn apply(world: &mut World, backlog: &mut Published) {
     if let Some(statistics) = backlog.statistics.take() {
         world.insert_resource(statistics);
     }
-    let changed = apply_columns(world, backlog);
+    let acted = mem::take(&mut backlog.acted);
+    let changed = apply_columns(world, backlog, &acted);
     apply_light(world, backlog);
-    apply_decisions(world, backlog, changed);
+    apply_decisions(world, backlog, &changed, &acted);
     far_view::apply(world, &mut backlog.far_views);
     mem::take(&mut backlog.mirrors).into_values().for_each(|update| apply_mirror(world, update));
+    actions::follow(world, &changed, &acted);
+    world.resource_mut::<DecidedEdits>().actions = acted;
+    world.write_message_batch(mem::take(&mut backlog.settled));
 }
 
-/// Returns the changed columns.
-fn apply_columns(world: &mut World, backlog: &mut Published) -> BTreeSet<(DimensionId, ColumnPos)> {
+/// Returns the changed columns. Those that actions have changed come first, since the actions are decided in this frame.
+fn apply_columns(
+    world: &mut World,
+    backlog: &mut Published,
+    acted: &[DecidedAction],
+) -> BTreeSet<(DimensionId, ColumnPos)> {
     let (mut budget, mut applied) = (MAX_A_FRAME, BTreeSet::new());
-    while budget > 0
-        && let Some(((dimension, column), update)) = backlog.columns.pop_first()
+    let of_actions: BTreeSet<(DimensionId, ChunkPos)> = acted
+        .iter()
+        .filter_map(|decided| decided.result.as_ref().ok())
+        .flat_map(|(dimension, chunks)| chunks.iter().map(|chunk| (*dimension, *chunk)))
+        .collect();
+    let columns = of_actions.iter().map(|(dimension, chunk)| (*dimension, chunk.column()));
+    let mut first: Vec<_> = columns.filter_map(|place| backlog.columns.remove_entry(&place)).collect();
+    while let Some(((dimension, column), update)) =
+        first.pop().or_else(|| if budget > 0 { backlog.columns.pop_first() } else { None })
     {
-        budget -= 1;
+        budget = budget.saturating_sub(1);
         let columns = &mut world.resource_mut::<PublishedColumns>().confirmed;
         let change = match (update, columns.get_mut(&(dimension, column))) {
             (ColumnUpdate::Loaded { blocks, is_new: _ }, _) => {
@@ -98,10 +117,11 @@ fn apply_columns(world: &mut World, backlog: &mut Published) -> BTreeSet<(Dimens
         world.write_message(ColumnChanged { dimension, column, change });
     }
     // Columns are applied before their chunks.
-    while budget > 0
-        && let Some(((dimension, chunk), blocks)) = backlog.chunks.pop_first()
+    let mut first: Vec<_> = of_actions.iter().filter_map(|place| backlog.chunks.remove_entry(place)).collect();
+    while let Some(((dimension, chunk), blocks)) =
+        first.pop().or_else(|| if budget > 0 { backlog.chunks.pop_first() } else { None })
     {
-        budget -= 1;
+        budget = budget.saturating_sub(1);
         let mut published = world.resource_mut::<PublishedColumns>();
         let column = published.confirmed.get_mut(&(dimension, chunk.column()));
         if let Some(column) = column.filter(|column| column.is_loaded(chunk.y)) {
@@ -139,8 +159,13 @@ fn apply_light(world: &mut World, backlog: &mut Published) {
 
 /// Ends the predictions that were decided. A decision waits for the chunk that includes it, so that no block reverts in
 /// between.
-fn apply_decisions(world: &mut World, backlog: &mut Published, changed: BTreeSet<(DimensionId, ColumnPos)>) {
-    if changed.is_empty() && backlog.decided.is_empty() {
+fn apply_decisions(
+    world: &mut World,
+    backlog: &mut Published,
+    changed: &BTreeSet<(DimensionId, ColumnPos)>,
+    acted: &[DecidedAction],
+) {
+    if changed.is_empty() && backlog.decided.is_empty() && acted.is_empty() {
         return;
     }
     let Some(blocks) = world.get_resource::<BlockTypes>().map(|types| types.0.clone()) else { return };
@@ -151,23 +176,26 @@ fn apply_decisions(world: &mut World, backlog: &mut Published, changed: BTreeSet
     };
     let decided: Vec<DecidedEdit> = decided.extract_if(.., is_there).collect();
     let mut published = world.resource_mut::<PublishedColumns>();
-    let reverted = published.follow(changed, decided.iter().map(|edit| edit.number), &blocks);
+    let numbers = decided.iter().map(|edit| edit.number).chain(acted.iter().map(|action| action.id));
+    let reverted = published.follow(changed.iter().copied(), numbers, &blocks);
     for (dimension, chunk) in reverted {
         let change = ColumnChange::Chunk(chunk.y);
         world.write_message(ColumnChanged { dimension, column: chunk.column(), change });
     }
-    world.resource_mut::<DecidedEdits>().0 = decided;
+    world.resource_mut::<DecidedEdits>().edits = decided;
 }
 
-fn apply_mirror(world: &mut World, MirrorUpdate { id, position, components, .. }: MirrorUpdate) {
+fn apply_mirror(world: &mut World, MirrorUpdate { id, position, mut components, .. }: MirrorUpdate) {
     let known = world.resource::<MirrorIndex>().entity(id).filter(|entity| world.get_entity(*entity).is_ok());
     let Some(current) = position else {
         world.resource_mut::<MirrorIndex>().entities.remove(&id);
+        world.resource_mut::<ActionPredictions>().forget(id);
         if let Some(entity) = known {
             world.despawn(entity);
         }
         return;
     };
+    world.resource_mut::<ActionPredictions>().confirm(id, &mut components);
     let known_components = world.resource::<Components>().clone();
     let mut entity = match known {
         Some(entity) => world.entity_mut(entity),

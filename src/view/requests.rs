@@ -12,35 +12,49 @@ use crate::coordinator::closing::close::close_dimension;
 use crate::coordinator::closing::opening::open_dimension;
 use crate::coordinator::collect::edit_blocks;
 use crate::coordinator::messages::{
-    AskColumn, AskOpacity, BackupWorld, ControlRegion, DrainServer, FollowEntity, LogIn, LogOut, SaveWorld,
+    ActionId, AskColumn, AskOpacity, BackupWorld, ControlRegion, DrainServer, FollowEntity, LogIn, LogOut, SaveWorld,
     ServerEnded, StepDimension,
 };
 use crate::coordinator::schedule::control::{control_region, couple, set_clock, set_time_of_day, step_dimension};
 use crate::coordinator::servers::drain_server;
 use crate::coordinator::servers::players::{log_in, log_out};
 use crate::coordinator::stream::orders::{retry_columns, set_generation, set_pacing};
-use crate::simulation::{BlockEdit, BlockTypes, SetBlock, TimeOfDay};
+use crate::simulation::{BlockEdit, BlockTypes, ErasedAction, SetBlock, TimeOfDay};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
+use std::sync::Arc;
+use uuid::Uuid;
 
-/// The edits of this frame, for the regions.
+/// The edits and actions of this frame, for the regions.
 #[derive(Resource, Default)]
-pub(super) struct EditQueue {
+pub struct EditQueue {
     edits: Vec<BlockEdit>,
-    /// The number of the last edit.
+    actions: Vec<(ActionId, Uuid, Arc<dyn ErasedAction>)>,
+    /// The number of the last edit or action.
     last: u64,
 }
 
 impl EditQueue {
-    /// A number for an edit, never used twice and higher than all earlier ones.
+    /// A number for an edit or an action, never used twice and higher than all earlier ones.
     fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
     }
 
+    /// Adds an action of an entity.
+    pub(super) fn push_action(&mut self, actor: Uuid, action: Arc<dyn ErasedAction>) -> ActionId {
+        let id = ActionId(self.number());
+        self.actions.push((id, actor, action));
+        id
+    }
+
+    pub(super) fn take_actions(&mut self) -> Vec<(ActionId, Uuid, Arc<dyn ErasedAction>)> {
+        mem::take(&mut self.actions)
+    }
+
     /// Adds an edit of a client, and returns its number.
-    pub fn push_of_client(&mut self, request: SetBlock) -> u64 {
+    pub(super) fn push_of_client(&mut self, request: SetBlock) -> u64 {
         let number = self.number();
         self.edits.push(BlockEdit { request, number: Some(number) });
         number

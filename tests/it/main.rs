@@ -1,5 +1,6 @@
 //! Integration tests through the public API: one binary, with one module per behavior.
 
+mod actions;
 mod arenas;
 mod asking;
 mod autosave;

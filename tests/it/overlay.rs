@@ -426,6 +426,115 @@ fn far_views_are_shown_with_their_progress() {
     frame_until(&mut app, "nobody listens", |app| is_seen(app, "Nobody listens to a far view."));
 }
 
+/// Clicks on the field with this text, and replaces it.
+fn type_into(app: &mut App, field: &str, text: &str) {
+    click(app, field);
+    let modifiers = egui::Modifiers::COMMAND;
+    let all = Event::Key { key: egui::Key::A, physical_key: None, pressed: true, repeat: false, modifiers };
+    frame(app, vec![all]);
+    frame(app, vec![Event::Text(text.to_owned())]);
+}
+
+/// Promise, overlay: A tab shows the store and what waits for it, saves the world, and makes a backup.
+#[cfg(feature = "rocksdb")]
+#[test]
+fn the_world_is_saved_and_backed_up_with_clicks() {
+    let folder = tempfile::tempdir().unwrap();
+    let backups = folder.path().join("b");
+    let plugin = TerranePlugin {
+        saving: SaveSettings::every(Duration::from_secs(3_600)),
+        ..TerranePlugin::at(folder.path().join("world"))
+    };
+    let (mut app, dimension) = two_regions(plugin);
+    let stone = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: BlockPos::new(3, 20, 3), block: stone });
+    listen::<WorldSaved>(&mut app);
+    click(&mut app, "storage");
+    for text in ["hot", "warm", "cold", "waits for the store", "last commit", "cache and memory tables"] {
+        assert!(is_seen(&app, text), "{text} is not on the screen");
+    }
+    click(&mut app, "save now");
+    frame_until(&mut app, "it is saved", |app| is_seen(app, "Everything is saved."));
+    assert_eq!(heard::<WorldSaved>(&app).len(), 1);
+    click(&mut app, "back up");
+    frame(&mut app, Vec::new());
+    assert!(is_seen(&app, "Everything is saved."), "a backup needs a folder");
+
+    type_into(&mut app, "folder of backups", backups.to_str().unwrap());
+    click(&mut app, "back up");
+    frame_until(&mut app, "it is backed up", |app| is_seen(app, "Backup 1 has "));
+    assert_eq!(bevy_terrane::storage::RocksStore::backups(&backups).unwrap().len(), 1);
+    let file = folder.path().join("file");
+    std::fs::write(&file, "no folder").unwrap();
+    type_into(&mut app, backups.to_str().unwrap(), file.to_str().unwrap());
+    click(&mut app, "back up");
+    frame_until(&mut app, "the error is shown", |app| is_seen(app, "cannot back up"));
+    assert_eq!(std::fs::read(&file).unwrap(), b"no folder");
+}
+
+/// Promise, overlay: A tab makes, reverts and removes arenas, and captures and restores snapshots.
+#[test]
+fn arenas_and_snapshots_are_made_and_restored_with_clicks() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshots = SnapshotConfig { folder: Some(folder.path().to_owned()), ..default() };
+    let (mut app, dimension) = two_regions(TerranePlugin { snapshots, ..lockstep() });
+    app.world_mut().resource_mut::<Overlay>().tab = OverlayTab::Arenas;
+    frame(&mut app, Vec::new());
+    assert!(is_seen(&app, "Select a column first.") && is_seen(&app, "There is none."));
+    app.world_mut().resource_mut::<Overlay>().column = Some((dimension, HERE.column()));
+    let (stone, place) = (id_of(app.world(), "terrane:stone"), BlockPos::new(3, 20, 3));
+    let air = block_at(app.world(), dimension, place);
+    let build = |app: &mut App| {
+        app.world_mut().write_message(SetBlock { dimension, position: place, block: stone });
+        frame_until(app, "the block is set", |app| block_at(app.world(), dimension, place) == Some(stone));
+    };
+    type_into(&mut app, "name", "court");
+    click(&mut app, "new arena");
+    frame_until(&mut app, "it is there", |app| is_seen(app, "ready") && is_seen(app, "9 columns"));
+    build(&mut app);
+    click(&mut app, "revert");
+    frame_until(&mut app, "it is reverted", |app| block_at(app.world(), dimension, place) == air);
+    frame_until(&mut app, "the list says so", |app| is_seen(app, "1 revert") && is_seen(app, "ready"));
+    click(&mut app, "remove");
+    frame_until(&mut app, "it is removed", |app| is_seen(app, "There is none."));
+
+    click(&mut app, "capture");
+    frame_until(&mut app, "it is captured", |app| is_seen(app, "box from [-16, 0, -16]"));
+    build(&mut app);
+    click(&mut app, "restore");
+    frame_until(&mut app, "it is restored", |app| block_at(app.world(), dimension, place) == air);
+    click(&mut app, "drop");
+    assert!(is_seen(&app, "None was captured here."));
+}
+
+/// Promise, overlay: The details of a column have the versions of its chunks, which are read on demand.
+#[test]
+fn the_versions_of_a_columns_chunks_are_read() {
+    let (mut app, dimension) = two_regions(lockstep());
+    app.world_mut().resource_mut::<Overlay>().column = Some((dimension, HERE.column()));
+    let (stone, position) = (id_of(app.world(), "terrane:stone"), BlockPos::new(3, 20, 3));
+    app.world_mut().write_message(SetBlock { dimension, position, block: stone });
+    frame_until(&mut app, "the block is set", |app| block_at(app.world(), dimension, position) == Some(stone));
+    click(&mut app, "read versions");
+    frame_until(&mut app, "they are read", |app| is_seen(app, "chunk y 1") && is_seen(app, "not stored yet"));
+    save(&mut app);
+    click(&mut app, "read versions");
+    frame_until(&mut app, "it is stored", |app| !is_seen(app, "not stored yet") && is_seen(app, "stored"));
+    assert_eq!(places(&app, "version 1").len(), 1, "the edited chunk alone");
+}
+
+/// Promise, overlay: Plots show the last ten minutes.
+#[test]
+fn plots_show_figures_over_time() {
+    let (mut app, _) = two_regions(TerranePlugin::in_memory());
+    click(&mut app, "plots");
+    frame_until(&mut app, "there are samples", |app| is_seen(app, "ticks a second"));
+    frame(&mut app, Vec::new());
+    for text in ["slowest region", "worst frame", "in flight", "-5:00", "fault", "world saved"] {
+        assert!(is_seen(&app, text), "{text} is not on the screen");
+    }
+}
+
 /// The tab, since parts of windows have the same name.
 fn show_entities(app: &mut App) {
     app.world_mut().resource_mut::<Overlay>().tab = OverlayTab::Entities;

@@ -13,7 +13,7 @@ use bevy_terrane::region::RegionId;
 use bevy_terrane::simulation::{RegionProfile, RegionProfiler, Undeliverable};
 use bevy_terrane::space::{BlockPos, DimensionId};
 use bevy_terrane::view::{PublishedColumns, RegionCommands, WorldStatistics};
-use std::sync::{Arc, Mutex, PoisonError};
+use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded};
 use std::time::Duration;
 use thiserror::Error;
 use uuid::Uuid;
@@ -32,7 +32,7 @@ pub struct Inspector<'w, 's> {
 /// A question to a region. Dropping it does not cancel the question.
 #[derive(Debug)]
 pub struct Asked<T> {
-    answer: Arc<Mutex<Option<Result<T, InspectError>>>>,
+    answers: Receiver<Result<T, InspectError>>,
     is_taken: bool,
 }
 
@@ -83,30 +83,29 @@ pub enum InspectError {
 
 impl<T> Asked<T> {
     fn new() -> (Self, Reply<T>) {
-        let answer = Arc::new(Mutex::new(None));
-        (Self { answer: answer.clone(), is_taken: false }, Reply(answer))
+        let (reply, answers) = bounded(1);
+        (Self { answers, is_taken: false }, Reply(reply))
     }
 
     /// Takes the answer; `None` while there is none, and after it was taken.
     pub fn take(&mut self) -> Option<Result<T, InspectError>> {
-        if self.is_taken {
-            return None;
-        }
-        // Read before the answer: it is given before the other half is dropped.
-        let is_dropped = Arc::strong_count(&self.answer) == 1;
-        let answer = self.answer.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let answer = answer.or_else(|| is_dropped.then_some(Err(InspectError::Dropped)));
-        self.is_taken = answer.is_some();
-        answer
+        let answer = match self.answers.try_recv() {
+            Ok(answer) => answer,
+            Err(TryRecvError::Disconnected) if !self.is_taken => Err(InspectError::Dropped),
+            Err(_) => return None,
+        };
+        self.is_taken = true;
+        Some(answer)
     }
 }
 
 /// The other half of [`Asked`], in the region.
-struct Reply<T>(Arc<Mutex<Option<Result<T, InspectError>>>>);
+struct Reply<T>(Sender<Result<T, InspectError>>);
 
 impl<T> Reply<T> {
     fn give(&self, answer: Result<T, InspectError>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+        // Nobody may wait for it any more.
+        let _ = self.0.try_send(answer);
     }
 }
 
@@ -228,8 +227,8 @@ impl Inspector<'_, '_> {
             self.check_halted(dimension, region)?;
         }
         let (asked, reply) = Asked::new();
-        let other = Reply(reply.0.clone());
-        let retired = move |_: &mut World, reason: Undeliverable| other.give(Err(reason.into()));
+        let failed = Reply(reply.0.clone());
+        let retired = move |_: &mut World, reason: Undeliverable| failed.give(Err(reason.into()));
         self.commands.run_on_region_entity(id, 0, move |entity| reply.give(ask(entity)), retired);
         Ok(asked)
     }

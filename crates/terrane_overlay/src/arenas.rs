@@ -1,6 +1,6 @@
 //! Arenas and snapshots: captures, and the way back to them.
 
-use super::format::{bytes, count};
+use super::format::{bytes, counted};
 use crate::view::{ColumnKey, View};
 use bevy::prelude::*;
 use bevy_egui::egui::{Button, DragValue, Grid, RichText, ScrollArea, TextEdit, Ui};
@@ -157,8 +157,8 @@ fn arenas(ui: &mut Ui, view: &View, jobs: &Jobs) {
         for (arena, status) in arenas {
             ui.label(&arena.name).on_hover_text(format!("{} of {}", arena.area, view.name(arena.dimension)));
             ui.label(format!("{:?}", status.state).to_lowercase());
-            ui.label(format!("{} columns, {}", count(status.columns as u64), bytes(status.bytes)));
-            ui.label(format!("{} reverts", count(status.reverts)));
+            ui.label(format!("{}, {}", counted(status.columns as u64, "column", "columns"), bytes(status.bytes)));
+            ui.label(counted(status.reverts, "revert", "reverts"));
             ui.horizontal(|ui| {
                 let is_ready = status.state == ArenaState::Ready;
                 if ui.add_enabled(is_ready, Button::new("revert")).clicked() {

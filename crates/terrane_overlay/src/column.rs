@@ -1,6 +1,6 @@
 //! Why a column is as it is.
 
-use super::format::{UNKNOWN, count, duration};
+use super::format::{UNKNOWN, count, counted, duration};
 use super::widgets::{because, region_color, swatch};
 use crate::view::{ColumnKey, RegionKey, View};
 use bevy::prelude::*;
@@ -122,7 +122,8 @@ fn contents(
     ((dimension, column), selected, entity): (ColumnKey, &mut Option<RegionKey>, &mut Option<Uuid>),
     commands: &mut Commands,
 ) {
-    let since = report.since.map_or_else(String::new, |since| format!(" for {}", duration(since)));
+    let since = report.since.filter(|since| !since.is_zero());
+    let since = since.map_or_else(String::new, |since| format!(" for {}", duration(since)));
     ui.label(RichText::new(format!("{}{since}", report.phase)).strong());
     because(ui, &report.cause, report.cause.action());
     if let ColumnCause::Failed { .. } = report.cause
@@ -154,15 +155,11 @@ fn contents(
         ("made in", time(report.made_in)),
     ];
     super::summary::figures(ui, "column", &entries, 1, 130.0);
-    let letters = match report.letters {
-        0 => String::new(),
-        letters => format!(", {} letters wait for it", count(letters as u64)),
-    };
-    let tickets = match report.holds {
-        1 => "1 ticket holds it".to_owned(),
-        holds => format!("{} tickets hold it", count(holds.into())),
-    };
-    ui.label(format!("{tickets}{letters}"));
+    let mut holds = counted(report.holds.into(), "ticket holds it", "tickets hold it");
+    if report.letters > 0 {
+        holds = format!("{holds}, {}", counted(report.letters as u64, "letter waits for it", "letters wait for it"));
+    }
+    ui.label(holds);
     for by in &report.tickets {
         ui.horizontal_wrapped(|ui| {
             ui.label(format!("• {by}"));

@@ -1,7 +1,7 @@
 //! The list of the entities of a region.
 
 use super::entity::short;
-use super::format::{count, list};
+use super::format::{count, counted, list};
 use super::widgets::clickable_table;
 use crate::view::RegionKey;
 use bevy_egui::egui::{CollapsingHeader, DragValue, RichText, ScrollArea, TextEdit, TextStyle, Ui};
@@ -132,7 +132,8 @@ impl Entities {
 
     fn kinds(&self, ui: &mut Ui) {
         let all: usize = self.kinds.iter().map(|kind| kind.entities).sum();
-        let title = format!("{} entities of {} kinds", count(all as u64), self.kinds.len());
+        let title =
+            [counted(all as u64, "entity", "entities"), counted(self.kinds.len() as u64, "kind", "kinds")].join(" of ");
         CollapsingHeader::new(title).id_salt("kinds").show(ui, |ui| {
             ScrollArea::vertical().id_salt("kinds").max_height(90.0).show(ui, |ui| {
                 for kind in &self.kinds {

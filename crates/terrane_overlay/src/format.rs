@@ -18,6 +18,11 @@ pub(super) fn count(number: u64) -> String {
     text
 }
 
+/// `1 column`, `1,200 columns`.
+pub(super) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
 /// `512 B`, `1.4 MiB`.
 pub(super) fn bytes(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
@@ -117,6 +122,7 @@ mod tests {
             assert_eq!(count(number), text);
         }
         assert_eq!(count(u64::MAX), "18,446,744,073,709,551,615");
+        assert_eq!([0, 1, 1_200].map(|number| counted(number, "plot", "plots")), ["0 plots", "1 plot", "1,200 plots"]);
     }
 
     #[test]

@@ -7,7 +7,8 @@ use crate::view::{ColumnKey, RegionKey, View};
 use crate::widgets::swatch;
 use bevy::prelude::{MessageReader, Res, ResMut, Resource};
 use bevy_egui::egui::{
-    Align2, Color32, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle, Ui, Vec2, vec2,
+    Align2, Color32, ColorImage, Context, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle,
+    TextureHandle, TextureId, TextureOptions, Ui, Vec2, pos2, vec2,
 };
 use bevy_terrane::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_terrane::storage::servers::{PLOT_SIZE, Plot};
@@ -97,11 +98,20 @@ pub(super) struct Map {
     followed: Option<RegionKey>,
     /// Rows of equal sections along z, for all dimensions. Later ones cover earlier ones.
     runs: Vec<Run>,
-    /// The squares as they were drawn last, for this dimension and transform.
-    squares: Option<(DimensionId, MapTransform, Arc<Mesh>)>,
+    /// The squares as they were painted last. As a mesh they would be copied in each frame.
+    squares: Option<Squares>,
     /// The lowest and the highest section of the shown dimension, until something changes.
     bounds: Option<(DimensionId, Option<[SectionPos; 2]>)>,
     made_of: Option<MadeOf>,
+}
+
+/// The squares of all sections of a dimension, in an image of this size in pixels.
+struct Squares {
+    dimension: DimensionId,
+    origin: SectionPos,
+    scale: f32,
+    size: [usize; 2],
+    texture: TextureHandle,
 }
 
 /// The lists from which the runs were made. They are shared until they change, and kept here so that no other list gets their place in
@@ -257,7 +267,7 @@ impl Map {
             return;
         };
         let statistics = &view.statistics;
-        painter.add(self.squares(transform));
+        self.paint_squares(&painter, response.rect, transform);
         self.paint_viewers(&painter, transform, statistics, visuals.strong_text_color());
         let outlined = selected.filter(|(dimension, _)| *dimension == self.dimension);
         if let Some(region) = outlined.and_then(|(dimension, region)| statistics.region(dimension, region)) {
@@ -319,30 +329,45 @@ impl Map {
         self.runs.iter().filter(|run| run.dimension == self.dimension)
     }
 
-    /// The squares of all sections, which are computed again only if something has changed.
-    fn squares(&mut self, transform: MapTransform) -> Arc<Mesh> {
-        if let Some((dimension, of, squares)) = &self.squares
-            && (*dimension, *of) == (self.dimension, transform)
-        {
-            return squares.clone();
-        }
-        let mut squares = Mesh::default();
+    /// Paints the squares of all sections, which are computed again only if something has changed.
+    fn paint_squares(&mut self, painter: &Painter, area: Rect, transform: MapTransform) {
+        let most = painter.ctx().input(|input| input.max_texture_side) as f32;
+        let pixels = painter.ctx().pixels_per_point().min(most / area.size().max_elem());
+        let size = [area.width(), area.height()].map(|side| ((side * pixels) as usize).max(1));
+        let of = (self.dimension, transform.origin, transform.scale, size);
+        let known =
+            self.squares.as_ref().filter(|known| (known.dimension, known.origin, known.scale, known.size) == of);
+        let texture = match known {
+            Some(known) => known.texture.id(),
+            None => self.make_squares(painter.ctx(), area, transform, size),
+        };
+        let whole = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
+        painter.image(texture, area, whole, Color32::WHITE);
+    }
+
+    fn make_squares(&mut self, context: &Context, area: Rect, transform: MapTransform, size: [usize; 2]) -> TextureId {
+        let mut image = ColorImage::filled(size, Color32::TRANSPARENT);
+        let pixels = vec2(size[0] as f32, size[1] as f32) / area.size();
+        let mut paint = |square: Rect, color| {
+            let [from, to] = [square.min, square.max].map(|corner| (corner - area.min) * pixels);
+            fill(&mut image, from, to, color);
+        };
         // Sections far away from all others stay visible.
         let least = |rect: Rect| Rect::from_center_size(rect.center(), rect.size().max(Vec2::splat(1.5)));
         for run in self.runs() {
             if transform.scale >= SEPARATE_SECTIONS {
                 for step in 0..run.length {
                     let section = SectionPos::new(run.first.x, run.first.z + step);
-                    squares.add_colored_rect(transform.section(section).shrink(0.5), run.color);
+                    paint(transform.section(section).shrink(0.5), run.color);
                 }
             } else {
                 let [first, last] = run.ends();
-                squares.add_colored_rect(least(transform.section(first).union(transform.section(last))), run.color);
+                paint(least(transform.section(first).union(transform.section(last))), run.color);
             }
         }
-        let squares = Arc::new(squares);
-        self.squares = Some((self.dimension, transform, squares.clone()));
-        squares
+        let texture = context.load_texture("regions", image, TextureOptions::NEAREST);
+        let (dimension, MapTransform { origin, scale, .. }) = (self.dimension, transform);
+        self.squares.insert(Squares { dimension, origin, scale, size, texture }).texture.id()
     }
 
     fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &WorldStatistics, color: Color32) {
@@ -362,6 +387,19 @@ impl Map {
             }
         }
         painter.add(Arc::new(dots));
+    }
+}
+
+/// Fills a rectangle of at least one pixel, given by its corners.
+fn fill(image: &mut ColorImage, from: Vec2, to: Vec2, color: Color32) {
+    let [width, height] = image.size;
+    let along = |from: f32, to: f32, side: usize| {
+        let first = (from.round().max(0.0) as usize).min(side - 1);
+        first..(to.round() as usize).clamp(first + 1, side)
+    };
+    for row in along(from.y, to.y, height) {
+        let columns = along(from.x, to.x, width);
+        image.pixels[row * width + columns.start..row * width + columns.end].fill(color);
     }
 }
 
@@ -415,7 +453,6 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bevy_egui::egui::pos2;
     use bevy_terrane::region::RegionId;
     use bevy_terrane::space::TilePos;
     use bevy_terrane::view::ServerStatistics;

@@ -1,6 +1,6 @@
 //! The servers of a shared world.
 
-use super::format::count;
+use super::format::counted;
 use super::widgets::server_color;
 use crate::widgets::swatch;
 use bevy::prelude::*;
@@ -16,7 +16,7 @@ pub(super) fn show(ui: &mut Ui, statistics: &WorldStatistics, commands: &mut Com
         for server in &statistics.servers {
             swatch(ui, server_color(server.incarnation));
             ui.label(name(server));
-            ui.label(RichText::new(plots(server)).strong());
+            ui.label(RichText::new(counted(server.plots.len() as u64, "plot", "plots")).strong());
             ui.label(String::from_utf8_lossy(&server.address));
             if !server.is_this
                 && ui.button("drain to it").on_hover_text("gives all ground of this server to it").clicked()
@@ -32,24 +32,15 @@ fn name(server: &ServerStatistics) -> String {
     format!("server {}{}", server.incarnation, if server.is_this { " (this)" } else { "" })
 }
 
-fn plots(server: &ServerStatistics) -> String {
-    match server.plots.len() {
-        1 => "1 plot".to_owned(),
-        plots => format!("{} plots", count(plots as u64)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bevy_terrane::space::{DimensionId, TilePos};
 
     #[test]
-    fn a_server_is_named_with_its_ground() {
-        let plot = (DimensionId(0), TilePos::new(0, 0));
-        let mut server = ServerStatistics { incarnation: 7, plots: [plot].into(), is_this: true, ..default() };
-        assert_eq!((&*name(&server), &*plots(&server)), ("server 7 (this)", "1 plot"));
-        (server.plots, server.is_this) = (vec![plot; 1_200].into(), false);
-        assert_eq!((&*name(&server), &*plots(&server)), ("server 7", "1,200 plots"));
+    fn this_server_is_named_as_such() {
+        let mut server = ServerStatistics { incarnation: 7, is_this: true, ..default() };
+        assert_eq!(name(&server), "server 7 (this)");
+        server.is_this = false;
+        assert_eq!(name(&server), "server 7");
     }
 }

@@ -438,13 +438,18 @@ impl WorldStore {
     /// A crossing that is to be removed is not stored, and no earlier attempt may have removed it. Nothing is written, because
     /// the content of the crossing would exist twice.
     fn add_crossings(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
-        if let (Some(server), Some(last)) = (self.incarnation(), batch.sent.keys().map(|id| id.number).max()) {
-            // An earlier attempt may have sent some of these, although its answer was lost. They may have arrived and gone on
-            // since, so they are not sent again.
-            let is_unsettled = self.is_unsettled.load(Ordering::Acquire);
-            let before = if is_unsettled { server.last_sent()? } else { 0 };
-            commit.writes.put(Family::Meta, server.sent_key(), record::encode(&last.max(before)));
-            for (id, crossing) in &batch.sent {
+        if let Some(last) = batch.sent.keys().map(|id| id.number).max() {
+            let mut before = 0;
+            if let Some(server) = self.incarnation() {
+                // An earlier attempt may have sent some of these, although its answer was lost. They may have arrived and gone on
+                // since, so they are not sent again.
+                if self.is_unsettled.load(Ordering::Acquire) {
+                    before = server.last_sent()?;
+                }
+                commit.writes.put(Family::Meta, server.sent_key(), record::encode(&last.max(before)));
+            }
+            // Those that have arrived by now need not be stored.
+            for (id, crossing) in batch.sent.iter().filter(|(id, _)| !batch.received.contains(id)) {
                 match crossing {
                     _ if id.number > before => commit.writes.put(Family::Meta, id.key(), crossing.to_bytes()),
                     Crossing::Entities(records) => {
@@ -465,8 +470,8 @@ impl WorldStore {
                     commit.writes.require(Family::Meta, key.clone(), Some(value));
                     commit.writes.delete(Family::Meta, key);
                 }
-                // The answer to an attempt was lost, and it removed the crossing.
-                None if self.is_unsettled.load(Ordering::Acquire) => {}
+                // It was never stored, or the answer to an attempt was lost that removed it.
+                None if batch.sent.contains_key(id) || self.is_unsettled.load(Ordering::Acquire) => {}
                 None => return Err(self.corrupt(id.item(), "it was received before")),
             }
         }

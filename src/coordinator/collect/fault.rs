@@ -5,6 +5,7 @@ use crate::coordinator::columns::{ColumnState, Columns};
 use crate::coordinator::dimension::{DimensionBook, OpenDimension};
 use crate::coordinator::mail::directory::Directory;
 use crate::coordinator::mail::queue::MailQueue;
+use crate::coordinator::messages::actions::ActionOutcome;
 use crate::coordinator::messages::clocks::{ControlError, RegionOrder};
 use crate::coordinator::messages::events::{RegionHalted, RegionHung};
 use crate::coordinator::messages::faults::RegionFault;
@@ -89,7 +90,7 @@ impl Surroundings<'_> {
         fallen: Fault,
     ) -> Vec<(RegionId, Inbox)> {
         let Fault { fault, payload, salvage } = fallen;
-        let Salvage { worlds, mut inbox, undelivered, columns, viewers, outbox } = *salvage;
+        let Salvage { worlds, mut inbox, undelivered, lost_actions, columns, viewers, outbox } = *salvage;
         let mut edits = mem::take(&mut inbox.edits);
         let mut whole = Vec::new();
         match outbox {
@@ -100,6 +101,7 @@ impl Surroundings<'_> {
             }
             None => self.fail_requests(id, region),
         }
+        self.publisher.settled(lost_actions, &ActionOutcome::Lost);
         let Some(dimension) = self.dimensions.open.get_mut(&id) else { return whole };
         let fallen = Fallen::new(&worlds, &inbox, columns);
         // Anything on its way to these worlds is lost with the task.

@@ -2,13 +2,15 @@
 
 use crate::coordinator::dimension::OpenDimension;
 use crate::coordinator::mail::directory::Directory;
-use crate::coordinator::messages::why::Ticket;
+use crate::coordinator::messages::why::{Ticket, Whereabouts};
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
 use crate::coordinator::surroundings::Surroundings;
 use crate::region::RegionId;
-use crate::simulation::{Answer, Inbox, Letter, LoadedColumn, Outbox, Position, Traveller, Undeliverable, ViewerRadii};
-use crate::space::{ColumnPos, DimensionId};
+use crate::simulation::{
+    Address, Answer, Inbox, Letter, LetterSender, LoadedColumn, Outbox, Position, Traveller, Undeliverable, ViewerRadii,
+};
+use crate::space::{BlockPos, ColumnPos, DimensionId};
 use crate::storage::servers::Crossing;
 use crate::storage::{ChunkGroup, EntityRecord, SaveBatch};
 use bevy::prelude::*;
@@ -33,6 +35,8 @@ impl Surroundings<'_> {
             viewers_gone,
             made,
             refused,
+            acted,
+            saved_actions,
             numbers: _,
             fetched,
             letters,
@@ -56,8 +60,10 @@ impl Surroundings<'_> {
             publisher.light(id, light);
             publisher.mirrors(mirrors);
             dimension.take_unsaved(save, saves);
+            saves.note_actions(saved_actions);
             dimension.note_told(told, &mut saves.pending);
             made.into_iter().for_each(|edit| publisher.decided(edit, true));
+            publisher.acted(acted);
             for (edit, error) in refused {
                 publisher.refuse(dimension.time.real_now, edit, error);
             }
@@ -77,8 +83,42 @@ impl Surroundings<'_> {
         for (letter, reason) in undelivered {
             self.send_back(letter, reason);
         }
-        letters.into_iter().for_each(|letter| self.post.accept(letter));
+        for letter in letters {
+            let letter = self.store_on_its_way(id, region, letter);
+            self.post.accept(letter);
+        }
         parts
+    }
+
+    /// Stores a message of a shared type with the state of the region that sent it. The save that has its effect, or has it back with its
+    /// sender, removes it.
+    fn store_on_its_way(&mut self, from: DimensionId, region: RegionId, mut letter: Letter) -> Letter {
+        let Some((kind, bytes)) = self.post.stored_form(&letter) else { return letter };
+        let (place, entity) = match letter.to {
+            Address::Place(dimension, block) => {
+                (self.is_here(dimension, block.column()).then_some((dimension, block)), None)
+            }
+            Address::Entity(id) => (self.place_of(from, region, id), Some(id)),
+            Address::Main | Address::Regions(_) => (None, None),
+        };
+        if let Some((dimension, block)) = place {
+            let message = Crossing::Message { block, entity, kind, bytes };
+            letter.crossing = Some(self.saves.send_here((dimension, block.column().tile()), message));
+        }
+        letter
+    }
+
+    /// A block near an entity: in its region or, if it is not here, in the one that sends a letter to it.
+    fn place_of(&self, from: DimensionId, region: RegionId, id: Uuid) -> Option<(DimensionId, BlockPos)> {
+        let (dimension, region) = match self.directory.whereabouts(id) {
+            Some(Whereabouts::OnTheWay(dimension, column)) => return Some((dimension, column.min_block(0))),
+            Some(Whereabouts::Region(dimension, region)) => (dimension, region),
+            None => (from, region),
+        };
+        let open = self.dimensions.open.get(&dimension)?;
+        let region = open.live_successor(region)?;
+        let column = open.regions.regionizer.columns(region).next()?;
+        Some((dimension, column.min_block(0)))
     }
 
     /// Notes the journeys, and returns the ids of all travelling entities.
@@ -100,7 +140,7 @@ impl Surroundings<'_> {
     /// its entity may have gone to another server.
     fn send_back(&mut self, letter: Letter, reason: Undeliverable) {
         let is_lost = matches!(reason, Undeliverable::NoSuchEntity(_));
-        if is_lost && (letter.crossing.is_some() || self.post.share(&letter).is_some()) {
+        if is_lost && (letter.from == LetterSender::Server || self.post.share(&letter).is_some()) {
             return self.post.for_elsewhere.push(letter);
         }
         if let (None, Some((dimension, column)), Some(block)) = (letter.crossing, letter.column(), letter.block())

@@ -67,7 +67,12 @@ impl MailQueue {
         if self.is_shared { letter.shared(&self.messages) } else { None }
     }
 
-    /// Takes a message from another server. The error is the reason why it cannot be read.
+    /// A letter of a region in the form in which it is stored on its way, if its type is shared.
+    pub fn stored_form(&self, letter: &Letter) -> Option<(String, Vec<u8>)> {
+        letter.shared(&self.messages)
+    }
+
+    /// Takes a message that was stored on its way. The error is the reason why it cannot be read.
     pub fn receive(&mut self, id: CrossingId, to: Address, kind: &str, bytes: &[u8]) -> Result<(), String> {
         let letter = Letter::from_server(id, to, &self.messages, kind, bytes)?;
         self.queue.push_back(Mail::Underway(letter));

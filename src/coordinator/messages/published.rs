@@ -1,13 +1,14 @@
 //! The newest state of everything that changed, for the main world.
 
 use crate::chunk::{Chunk, Column};
+use crate::coordinator::messages::actions::ActionAnswer;
 use crate::coordinator::messages::arenas::{Arena, ArenaStatus};
 use crate::coordinator::messages::events::WorldEvent;
 use crate::coordinator::messages::far_views::FarNews;
 use crate::coordinator::messages::jobs::{JobId, JobStatus};
 use crate::coordinator::messages::statistics::WorldStatistics;
 use crate::light::ColumnLight;
-use crate::simulation::{Letter, MirrorUpdate};
+use crate::simulation::{DecidedAction, Letter, MirrorUpdate};
 use crate::space::{ChunkPos, ColumnPos, DimensionId, HeightSet};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::Resource;
@@ -79,6 +80,10 @@ pub struct Published {
     /// Decided edits; apply them after the columns and chunks that they are in. The main world bounds their number, because it
     /// waits for each of them.
     pub decided: Vec<DecidedEdit>,
+    /// Decided actions, with the chunks that they changed. Those, and the mirrors of their entities, are applied with them.
+    pub acted: Vec<DecidedAction>,
+    /// Actions that are durable or lost, oldest first.
+    pub settled: Vec<ActionAnswer>,
     /// Mirrored entities that changed.
     pub mirrors: FxHashMap<Uuid, MirrorUpdate>,
     /// Jobs that made progress.
@@ -186,6 +191,8 @@ impl Published {
         self.chunks.extend(newer.chunks);
         self.light.extend(newer.light);
         self.decided.extend(newer.decided);
+        self.acted.extend(newer.acted);
+        self.settled.extend(newer.settled);
         newer.mirrors.into_values().for_each(|update| self.push_mirror(update));
         self.jobs.extend(newer.jobs);
         self.arenas.extend(newer.arenas);
@@ -206,6 +213,8 @@ impl Published {
             && self.chunks.is_empty()
             && self.light.is_empty()
             && self.decided.is_empty()
+            && self.acted.is_empty()
+            && self.settled.is_empty()
             && self.mirrors.is_empty()
             && self.jobs.is_empty()
             && self.arenas.is_empty()

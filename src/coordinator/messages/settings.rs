@@ -152,13 +152,22 @@ impl Default for ThreadSettings {
     }
 }
 
-/// The limits on viewers and on senders of letters.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// The limits on viewers, on senders of letters, and on entities that act.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
     /// The columns that a viewer may have loaded and generated, however fast it moves.
     pub viewers: ViewerLimits,
     /// The letters in transit, and the places that are loaded for letters at a time.
     pub letters: LetterLimits,
+    /// The number of [actions](crate::simulation::Action) that an entity may do in a second, and the number that it may do at once; by
+    /// default 64.
+    pub actions_per_second: u16,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { viewers: ViewerLimits::default(), letters: LetterLimits::default(), actions_per_second: 64 }
+    }
 }
 
 /// How and when changes are saved.

@@ -10,7 +10,7 @@ use crate::coordinator::messages::events::LetterLost;
 use crate::coordinator::messages::why::Whereabouts;
 use crate::coordinator::publish::Publisher;
 use crate::region::RegionId;
-use crate::simulation::{Address, Letter, LetterSender, Undeliverable};
+use crate::simulation::{Address, Letter, LetterSender, Refusal, Undeliverable};
 use crate::space::DimensionId;
 use bevy::prelude::*;
 use std::time::Duration;
@@ -105,7 +105,7 @@ impl MailQueue {
         publisher: &mut Publisher,
     ) {
         if letter.returned.is_some() {
-            return post_back(letter, dimensions, publisher);
+            return self.post_back(letter, dimensions, publisher);
         }
         match letter.to {
             Address::Main => publisher.letter(letter),
@@ -117,7 +117,7 @@ impl MailQueue {
                 let place = directory.whereabouts(id);
                 match place.and_then(|place| dimensions.letters_for(place, id)) {
                     Some(letters) => letters.push(letter),
-                    None if letter.crossing.is_some() || self.share(&letter).is_some() => {
+                    None if letter.from == LetterSender::Server || self.share(&letter).is_some() => {
                         self.for_elsewhere.push(letter)
                     }
                     None => self.return_letter(letter, Undeliverable::NoSuchEntity(id), dimensions, publisher),
@@ -144,44 +144,53 @@ impl MailQueue {
         publisher: &mut Publisher,
     ) {
         if letter.returned.is_some() {
-            return lose(letter, publisher);
+            return self.lose(letter, publisher);
+        }
+        if let Some(order) = letter.order() {
+            let refusal = match reason {
+                Undeliverable::Halted(_) => Refusal::Halted,
+                Undeliverable::TooManyLetters => Refusal::TooMany,
+                _ => Refusal::NotHere,
+            };
+            return publisher.acted([order.decided(Err(refusal))]);
         }
         if let Some(id) = letter.brings() {
             return self.lost_arrivals.push((id, reason));
         }
-        if let Some(crossing) = letter.crossing {
+        if let Some(crossing) = letter.crossing.filter(|_| letter.from == LetterSender::Server) {
             // It is found in the store again, here or by the next owner of its place.
             return self.returned.push(crossing);
         }
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {
-            Some(letter) => post_back(letter, dimensions, publisher),
+            Some(letter) => self.post_back(letter, dimensions, publisher),
             None => report(lost, publisher),
         }
     }
-}
 
-/// Returns a letter to the sender's region, the one that absorbed it, or the one that owns its place now.
-fn post_back(letter: Letter, dimensions: &mut DimensionBook, publisher: &mut Publisher) {
-    let LetterSender::Region { dimension: id, region, column } = letter.from else {
-        return publisher.letter(letter);
-    };
-    let inbox = dimensions.open.get_mut(&id).and_then(|dimension| {
-        let alive = dimension.live_successor(region);
-        let region = alive.or_else(|| dimension.regions.regionizer.region_at(column?))?;
-        Some(dimension.inbox(region))
-    });
-    match inbox {
-        Some(inbox) => inbox.letters.push(letter),
-        None => lose(letter, publisher),
+    /// Returns a letter to the sender's region, the one that absorbed it, or the one that owns its place now.
+    fn post_back(&mut self, letter: Letter, dimensions: &mut DimensionBook, publisher: &mut Publisher) {
+        let LetterSender::Region { dimension: id, region, column } = letter.from else {
+            return publisher.letter(letter);
+        };
+        let inbox = dimensions.open.get_mut(&id).and_then(|dimension| {
+            let alive = dimension.live_successor(region);
+            let region = alive.or_else(|| dimension.regions.regionizer.region_at(column?))?;
+            Some(dimension.inbox(region))
+        });
+        match inbox {
+            Some(inbox) => inbox.letters.push(letter),
+            None => self.lose(letter, publisher),
+        }
     }
-}
 
-/// Reports a letter that came back to a region that is gone. The main world does not get it instead, because its content was
-/// meant for systems of that region.
-fn lose(letter: Letter, publisher: &mut Publisher) {
-    if let Some(reason) = letter.returned {
-        report(LetterLost { what: letter.name(), to: letter.to, reason }, publisher);
+    /// Reports a letter that came back to a region that is gone. The main world does not get it instead, because its content was
+    /// meant for systems of that region. One that was stored on its way is sent again when the world, or the plot, is opened next.
+    fn lose(&mut self, letter: Letter, publisher: &mut Publisher) {
+        self.returned.extend(letter.crossing);
+        if let Some(reason) = letter.returned {
+            report(LetterLost { what: letter.name(), to: letter.to, reason }, publisher);
+        }
     }
 }
 

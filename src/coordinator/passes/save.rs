@@ -2,6 +2,7 @@
 
 use crate::coordinator::clock::Clock;
 use crate::coordinator::dimension::DimensionBook;
+use crate::coordinator::messages::actions::ActionOutcome;
 use crate::coordinator::messages::saving::SaveError;
 use crate::coordinator::messages::settings::Settings;
 use crate::coordinator::publish::Publisher;
@@ -68,8 +69,9 @@ fn finish_commits(
     publisher: &mut Publisher,
     now: Duration,
 ) {
-    let Committed { stored, failed } = saves.finish_commits(mem::take(&mut inbound.commits), now);
+    let Committed { stored, failed, durable } = saves.finish_commits(mem::take(&mut inbound.commits), now);
     failed.into_iter().for_each(|(error, requests)| saves.fail(requests, error, publisher));
+    publisher.settled(durable, &ActionOutcome::Durable);
     dimensions.note_stored(&stored);
 }
 

@@ -37,6 +37,11 @@ impl Received {
         }
     }
 
+    /// Forgets these, which the store does not list any more.
+    pub fn forget_removed(&mut self, ids: &BTreeSet<CrossingId>) {
+        self.removed.retain(|id| !ids.contains(id));
+    }
+
     /// Returns `true` if messages are on their way to plots like these.
     pub fn has_messages(&self, dimension: DimensionId, is_on: impl Fn(TilePos) -> bool) -> bool {
         self.underway.iter().any(|id| id.plot.0 == dimension && is_on(id.plot.1))

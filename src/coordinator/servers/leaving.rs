@@ -78,7 +78,7 @@ pub fn leave_plots(
 }
 
 impl OpenDimension {
-    /// Returns the letters of entities that wait to arrive in columns like these, and those of other servers. The next owner of
+    /// Returns the letters of entities that wait to arrive in columns like these, and those that are stored. The next owner of
     /// the ground finds both in the store, and a letter that waited for the ground would bring them a second time.
     fn return_arrivals(&mut self, is_to_go: impl Fn(ColumnPos) -> bool, post: &mut MailQueue) {
         let columns: Vec<ColumnPos> = self.mail.letters.keys().copied().filter(|column| is_to_go(*column)).collect();
@@ -95,7 +95,10 @@ impl OpenDimension {
                     self.release(Ticket::Letters(place));
                     self.mail.letter_places.end(place);
                 }
-                post.give_back(letter, Undeliverable::OtherServer(column));
+                match letter.crossing {
+                    Some(crossing) => post.returned.push(crossing),
+                    None => post.give_back(letter, Undeliverable::OtherServer(column)),
+                }
             }
         }
     }
@@ -112,6 +115,8 @@ impl OpenDimension {
                 self.release(Ticket::Letters(place));
                 self.mail.letter_places.end(place);
                 match (post.share(&letter), letter.block()) {
+                    // The other server finds it in the store.
+                    _ if letter.crossing.is_some() => post.returned.extend(letter.crossing),
                     (Some((kind, bytes)), Some(block)) => {
                         saves.send_to((id, plot), Crossing::Message { block, entity: None, kind, bytes });
                     }

@@ -15,7 +15,7 @@ use crate::coordinator::servers::players::Players;
 use crate::coordinator::stream::orders::Orders;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
-use crate::simulation::{Address, Letter, Undeliverable};
+use crate::simulation::{Address, Letter, LetterSender, Undeliverable};
 use crate::space::{ColumnPos, DimensionId, TilePos};
 use crate::storage::servers::{Crossing, CrossingId, Lease, Plot, Sign, TERM};
 use crate::storage::{StoreError, WorldStore};
@@ -400,7 +400,7 @@ fn end_search(
                     None => post.give_back(letter, Undeliverable::NoSuchEntity(id)),
                 }
             }
-            (_, _, Some(crossing)) => {
+            (_, _, Some(crossing)) if letter.from == LetterSender::Server => {
                 // Nobody can get it any more.
                 saves.pending.received.insert(crossing);
                 saves.received.remove([crossing]);
@@ -408,7 +408,7 @@ fn end_search(
                 warn!("{} to {} is lost: {reason}", letter.name(), letter.to);
                 publisher.event(LetterLost { what: letter.name(), to: letter.to, reason });
             }
-            (_, _, None) => post.give_back(letter, Undeliverable::NoSuchEntity(id)),
+            _ => post.give_back(letter, Undeliverable::NoSuchEntity(id)),
         }
     }
 }

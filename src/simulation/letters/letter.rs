@@ -1,6 +1,7 @@
 //! Messages and closures that travel between worlds: to a place, to an entity, to the main world, to all regions.
 
 use crate::region::RegionId;
+use crate::simulation::actions::ActionOrder;
 use crate::simulation::columns::column_work::OrderedWork;
 use crate::simulation::letters::shared_messages::SharedMessages;
 use crate::space::{BlockPos, ColumnPos, DimensionId};
@@ -165,12 +166,14 @@ impl Drop for Stamp {
     }
 }
 
-/// The content of a letter. The last three variants are internal.
+/// The content of a letter. The last four variants are internal.
 pub(in crate::simulation) enum Content {
     /// Shared by the copies for several regions, so that the game's `Clone` runs where the message is delivered.
     Message(Arc<dyn Parcel>),
     Run(SyncCell<RunInWorld>),
     RunOn(SyncCell<RunOnEntity>, Option<SyncCell<RunIfRetired>>),
+    /// What its entity is to do.
+    Action(Box<ActionOrder>),
     /// A player who logs in, or an entity from another server.
     Arrival(Box<EntityRecord>),
     /// Work for the end of the tick.
@@ -260,6 +263,12 @@ impl Letter {
         Self::new(Address::Entity(id), from, content, bytes)
     }
 
+    /// A letter with an action for its entity.
+    pub fn action(order: ActionOrder) -> Self {
+        let to = Address::Entity(order.actor);
+        Self::new(to, LetterSender::Main, Content::Action(Box::new(order)), size_of::<ActionOrder>())
+    }
+
     /// A letter with a stored entity, which appears at its place: a player who logs in, or an entity from another server.
     pub fn arrival(record: EntityRecord) -> Self {
         let to = Address::Place(record.dimension, record.block);
@@ -296,6 +305,14 @@ impl Letter {
     pub fn with_delay(mut self, ticks: u64) -> Self {
         self.delay = ticks;
         self
+    }
+
+    /// The action that the letter brings, if any.
+    pub fn order(&self) -> Option<&ActionOrder> {
+        match &self.content {
+            Content::Action(order) => Some(order),
+            _ => None,
+        }
     }
 
     /// The entity that arrives with the letter, if any.
@@ -365,6 +382,7 @@ impl Letter {
             Content::Message(_) | Content::Run(_) | Content::RunOn(..) | Content::Spent(..) => {
                 Content::Spent(name, None)
             }
+            Content::Action(order) => Content::Action(order.clone()),
             Content::Arrival(record) => Content::Arrival(record.clone()),
             // The work reports by itself.
             Content::Work(_) => return None,
@@ -395,6 +413,7 @@ impl Letter {
         match &self.content {
             Content::Message(message) => (**message).name(),
             Content::Run(_) | Content::RunOn(..) => "a closure",
+            Content::Action(order) => order.action.name(),
             Content::Arrival(_) => "an entity that arrives",
             Content::Work(_) => "work on a column",
             Content::Spent(name, _) => name,

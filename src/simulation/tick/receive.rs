@@ -1,5 +1,6 @@
 //! The beginning of a task: receiving the inbox.
 
+use crate::simulation::actions::act;
 use crate::simulation::block_types::BlockTypes;
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::columns::notices::{GroundSettings, RuleLoop};
@@ -56,10 +57,10 @@ pub fn deliver(world: &mut World, contents: &mut RegionContents, task: &Task) {
     match *task {
         Task::Tick { clock, .. } => hand_over(world, contents, clock),
         Task::Close => {
-            // No tick follows that would read them. They come back, and are found in the store again.
+            // No tick follows that would read them. They come back; those of other servers are found in the store again.
             let reason = Undeliverable::DimensionNotOpen(world.resource::<RegionInfo>().dimension);
-            let of_servers = contents.letters.take(|letter| letter.crossing.is_some());
-            contents.outbox.undelivered.extend(of_servers.into_iter().map(|letter| (letter, reason)));
+            let kept = contents.letters.take(|letter| letter.crossing.is_some() || letter.order().is_some());
+            contents.outbox.undelivered.extend(kept.into_iter().map(|letter| (letter, reason)));
             hand_over(world, contents, Duration::ZERO);
         }
         Task::Save | Task::Split { .. } | Task::Leave => {}
@@ -149,6 +150,14 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
         contents.unfinished.handed_over.extend(letter.trace());
         contents.unfinished.received.extend(letter.crossing);
         match letter.content {
+            Content::Action(order) => {
+                let Some(entity) = entity else { continue };
+                let result = act(world, &contents.components, contents.actions_per_second, entity, &order);
+                if result.is_ok() {
+                    contents.unsaved_actions.push((order.id, order.actor));
+                }
+                contents.outbox.acted.push(order.decided(result));
+            }
             Content::Work(work) => contents.column_work.push(*SyncCell::to_inner(work)),
             Content::Arrival(record) => log_in(world, &contents.components, *record),
             _ => {

@@ -21,6 +21,8 @@ pub struct Salvage {
     pub inbox: Inbox,
     /// Letters that could not be delivered, and those delivered in this task, whose effects are undone.
     pub undelivered: Vec<(Letter, Undeliverable)>,
+    /// Actions that earlier tasks have done, and whose effects are lost.
+    pub lost_actions: Vec<(u64, Uuid)>,
     /// The columns that the world had loaded.
     pub columns: FxHashSet<ColumnPos>,
     /// The viewers that the coordinator expects in the world.
@@ -35,6 +37,7 @@ impl Salvage {
         self.worlds.extend(other.worlds);
         self.inbox.append(other.inbox);
         self.undelivered.extend(other.undelivered);
+        self.lost_actions.extend(other.lost_actions);
         self.columns.extend(other.columns);
         self.viewers.extend(other.viewers);
     }
@@ -52,6 +55,7 @@ impl RegionWorld {
         salvage.columns.extend(mem::take(&mut contents.unfinished.absorbing));
         salvage.viewers = mem::take(&mut contents.viewers.expected).into_iter().collect();
         salvage.viewers.sort_unstable();
+        salvage.lost_actions = mem::take(&mut contents.unsaved_actions);
         let mut letters = contents.letters.take(|_| true);
         let (inbox, outbox) = (mem::take(&mut contents.inbox), mem::take(&mut contents.outbox));
         if contents.unfinished.is_handed_out {
@@ -60,6 +64,9 @@ impl RegionWorld {
             salvage.outbox = Some(outbox);
             return salvage;
         }
+        // The actions of this task come back with their letters.
+        salvage.lost_actions.extend(outbox.saved_actions);
+        salvage.lost_actions.retain(|(id, _)| outbox.acted.iter().all(|acted| acted.id != *id));
         for traveller in outbox.travellers {
             salvage.viewers.extend(traveller.viewers.into_iter().map(|(viewer, _)| viewer));
             letters.extend(traveller.letters);

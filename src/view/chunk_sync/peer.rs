@@ -305,7 +305,7 @@ pub(in crate::view) fn apply_changes(
             _ => columns.insert((*dimension, *column)),
         };
     }
-    if columns.is_empty() && chunks.is_empty() && decided.0.is_empty() {
+    if columns.is_empty() && chunks.is_empty() && decided.edits.is_empty() {
         return;
     }
     for mut peer in &mut peers {
@@ -314,7 +314,7 @@ pub(in crate::view) fn apply_changes(
         columns.iter().filter(|(of, _)| *of == id).for_each(|(_, column)| server.column_changed(*column));
         chunks.iter().filter(|(of, _)| *of == id).for_each(|(_, chunk)| server.changed(*chunk));
         // Most clients have none.
-        let own = if peer.edits.is_empty() { &[][..] } else { &decided.0[..] };
+        let own = if peer.edits.is_empty() { &[][..] } else { &decided.edits[..] };
         for edit in own {
             if let Some((id, chunk)) = peer.edits.remove(&edit.number) {
                 server.edit_decided(id, chunk, edit.is_accepted);

@@ -234,9 +234,11 @@ impl Game {
 
     fn edit(&mut self) {
         let (position, block) = (self.dice.place(), BlockId::new(self.dice.roll(4) as u32));
-        let Some(confirmed) = self.confirmed.get(&position.column()) else { return };
-        let id = self.made.len() as u64;
-        assert!(self.predictions.predict(id, DIMENSION, (position, block), confirmed, &()));
+        if !self.confirmed.contains_key(&position.column()) {
+            return;
+        }
+        let (id, confirmed) = (self.made.len() as u64, |(_, column)| self.confirmed.get(&column));
+        assert!(self.predictions.predict(id, DIMENSION, &[(position, block)], confirmed, &()));
         self.client.edit(FRAME * self.now as u32, id, position, block);
         self.made.push(Made { position, block, frame: self.now, accepted: None });
     }

@@ -1,0 +1,542 @@
+//! Actions: what an entity does to the ground and to itself, as one.
+
+use crate::block::{BlockId, BlockRegistry};
+use crate::simulation::block_types::BlockTypes;
+use crate::simulation::columns::blocks::RegionColumns;
+use crate::simulation::components::RegionComponents;
+use crate::simulation::components::mapping::BoxedComponent;
+use crate::simulation::entities::StableId;
+use crate::simulation::inbox_outbox::SetBlock;
+use crate::simulation::info::RegionInfo;
+use crate::simulation::position::Position;
+use crate::space::{BlockPos, ChunkPos, DimensionId};
+use bevy::ecs::component::Mutable;
+use bevy::prelude::*;
+use rustc_hash::FxHashMap;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::any::{Any, TypeId, type_name};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use uuid::Uuid;
+
+/// The distance within which an action reads and changes blocks, in blocks. Another region is farther away.
+pub(crate) const REACH: f32 = 16.0;
+/// The number of blocks that an action changes, at most.
+const MOST_BLOCKS: usize = 1_024;
+
+/// Something that an entity does: a player digs a block and gets it as an item, or builds with one. It changes blocks near the entity and
+/// mirrored components of the entity, all or nothing.
+///
+/// Register it with [`register_action`](crate::plugin::TerraneAppExt::register_action), give the entity an [`Actor`], and do it with
+/// [`Actions::act`](crate::view::Actions::act). The main world shows the result at once, as *predicted*. The entity's region decides.
+///
+/// The changes and the effects of an action are in one save. So after a crash, all of them have happened or none.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+/// use serde::{Deserialize, Serialize};
+///
+/// /// The number of blocks that a player has: a saved and mirrored component.
+/// #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize, TypePath)]
+/// struct Bag(u32);
+///
+/// #[derive(Serialize, Deserialize, TypePath)]
+/// struct Dig(BlockPos);
+///
+/// impl Action for Dig {
+///     fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+///         if context.block(self.0)? == BlockId::AIR {
+///             return Err(Refusal::because("there is nothing to dig"));
+///         }
+///         context.set_block(self.0, BlockId::AIR)?;
+///         context.get_mut::<Bag>()?.0 += 1;
+///         Ok(())
+///     }
+/// }
+///
+/// let mut app = App::new();
+/// app.add_plugins((MinimalPlugins, TerranePlugin::in_memory()))
+///     .register_saved_component::<Bag>()
+///     .mirror_region_component::<Bag>()
+///     .register_action::<Dig>();
+/// ```
+pub trait Action: Serialize + DeserializeOwned + TypePath + Send + Sync + 'static {
+    /// Checks that the action is possible, and does it. It runs in the region and, to show the result at once, in the main world or on a
+    /// client, there also several times. So its result must depend only on the action and on what the context gives. After an error,
+    /// nothing has changed.
+    ///
+    /// # Errors
+    /// The reason why the action is not possible.
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal>;
+
+    /// What follows from the action: spawns, messages, anything in the region's world. It runs in the region only, after `apply`
+    /// succeeded, in the same tick.
+    fn effects(&self, done: &ActionDone, region: &mut World) {
+        let _ = (done, region);
+    }
+}
+
+/// An action that a region has done.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActionDone {
+    /// The entity that acted, in the region's world.
+    pub actor: Entity,
+    /// The blocks that have changed, in the order in which they did.
+    pub blocks: Vec<ChangedBlock>,
+}
+
+/// A block that an action changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChangedBlock {
+    /// Its position.
+    pub position: BlockPos,
+    /// What it was before the action.
+    pub before: BlockId,
+    /// What it is after the action.
+    pub after: BlockId,
+}
+
+/// Lets an entity of a region do [actions](Action). It remembers the number of the last one, so that none happens twice. It is saved with
+/// its entity, and mirrored. Every [`Player`](crate::simulation::Player) has one.
+#[derive(Component, Clone, Copy, Debug, Default, Serialize, Deserialize, Reflect)]
+#[type_path = "bevy_terrane"]
+#[require(StableId)]
+#[reflect(Component, Default, Clone)]
+pub struct Actor {
+    session: u64,
+    number: u64,
+    /// The actions that it may do at once, and when that was.
+    #[serde(skip)]
+    allowance: f32,
+    #[serde(skip)]
+    refilled: Option<Duration>,
+}
+
+impl PartialEq for Actor {
+    fn eq(&self, other: &Self) -> bool {
+        (self.session, self.number) == (other.session, other.number)
+    }
+}
+
+impl Actor {
+    /// The session and the number of the last action that was tried. Sessions count up, and so do the numbers in each.
+    pub fn last(&self) -> (u64, u64) {
+        (self.session, self.number)
+    }
+
+    /// Uses up the number of an action. Returns `false` if it was used before.
+    fn use_up(&mut self, session: u64, number: u64) -> bool {
+        let is_new = (session, number) > (self.session, self.number);
+        if is_new {
+            (self.session, self.number) = (session, number);
+        }
+        is_new
+    }
+
+    /// Returns `true` if the actor has not done too many actions lately: this many a second, and as many at once.
+    fn has_time(&mut self, now: Duration, per_second: f32) -> bool {
+        let since = self.refilled.map_or(f32::INFINITY, |refilled| now.saturating_sub(refilled).as_secs_f32());
+        self.refilled = Some(now);
+        self.allowance = (self.allowance + since * per_second).min(per_second);
+        let has_time = self.allowance >= 1.0;
+        self.allowance -= f32::from(u8::from(has_time));
+        has_time
+    }
+}
+
+/// Why an action was not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Error)]
+pub enum Refusal {
+    /// The game refuses it, for this reason.
+    #[error("{0}")]
+    Because(String),
+    /// The block is farther than 16 blocks from the entity.
+    #[error("block {0} is out of reach")]
+    OutOfReach(BlockPos),
+    /// The block is not loaded, or lies outside of the dimension's heights.
+    #[error("block {0} is not loaded, or outside of the dimension")]
+    NotLoaded(BlockPos),
+    /// No block type has the id to be set.
+    #[error("block {0} cannot be set: no type is registered under that id")]
+    NoSuchBlock(BlockPos),
+    /// The action changes more than 1,024 blocks.
+    #[error("the action changes too many blocks")]
+    TooManyBlocks,
+    /// The entity does not have the component, or it is not mirrored.
+    #[error("the entity has no component {0}, or mirror_region_component was not called for it")]
+    NoComponent(String),
+    /// The entity has no [`Actor`].
+    #[error("the entity has no Actor component")]
+    NotAnActor,
+    /// The entity is not loaded, is on another server, or left the world before it could act.
+    #[error("the entity is not here")]
+    NotHere,
+    /// The entity has done an action with this or a higher number before.
+    #[error("the action was done before, or a later one was")]
+    Repeated,
+    /// The entity acts too often.
+    #[error("too many actions in a short time")]
+    TooMany,
+    /// The region halted in the tick in which it did the action, and what it did is undone.
+    #[error("the region halted while it did the action")]
+    Halted,
+    /// The game did not register the action with `register_action`, on this side or on the other.
+    #[error("{0} is not registered: call register_action for it")]
+    Unregistered(String),
+}
+
+impl Refusal {
+    /// A refusal of the game.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self::Because(reason.into())
+    }
+}
+
+/// What an action may look at and change.
+pub struct ActionContext<'a> {
+    actor: Uuid,
+    position: Position,
+    elapsed: Duration,
+    types: &'a BlockRegistry,
+    components: &'a RegionComponents,
+    ground: &'a dyn Fn(BlockPos) -> Option<BlockId>,
+    values: Values<'a>,
+    reads: BTreeSet<ChunkPos>,
+    outcome: Outcome,
+}
+
+/// Where the components of the acting entity are.
+#[derive(Clone, Copy)]
+pub(crate) enum Values<'a> {
+    /// In a region.
+    Entity(EntityRef<'a>),
+    /// Copies, by number.
+    Copies(&'a FxHashMap<usize, BoxedComponent>),
+}
+
+/// What an action changes.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    pub blocks: Vec<ChangedBlock>,
+    /// The components, by number.
+    pub components: FxHashMap<usize, BoxedComponent>,
+}
+
+/// The entity of an [`ActionContext`], and where it is when.
+pub(crate) struct Acting<'a> {
+    pub actor: Uuid,
+    pub position: Position,
+    pub elapsed: Duration,
+    pub values: Values<'a>,
+}
+
+impl<'a> ActionContext<'a> {
+    pub(crate) fn new(
+        Acting { actor, position, elapsed, values }: Acting<'a>,
+        types: &'a BlockRegistry,
+        components: &'a RegionComponents,
+        ground: &'a dyn Fn(BlockPos) -> Option<BlockId>,
+    ) -> Self {
+        let (reads, outcome) = Default::default();
+        Self { actor, position, elapsed, types, components, ground, values, reads, outcome }
+    }
+
+    /// Does an action. Returns what it changes, and the chunks that it looked at.
+    pub(crate) fn run(mut self, action: &dyn ErasedAction) -> (Result<Outcome, Refusal>, BTreeSet<ChunkPos>) {
+        let result = action.apply(&mut self);
+        (result.map(|()| self.outcome), self.reads)
+    }
+
+    /// The stable id of the acting entity.
+    pub fn actor(&self) -> Uuid {
+        self.actor
+    }
+
+    /// The position of the acting entity. In the main world it may differ a little from that in the region.
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The time on the dimension's clock. In the main world it may differ a little from that in the region.
+    pub fn elapsed(&self) -> Duration {
+        self.elapsed
+    }
+
+    /// The block types.
+    pub fn types(&self) -> &BlockRegistry {
+        self.types
+    }
+
+    /// The block at a position, with the changes that the action has made so far.
+    ///
+    /// # Errors
+    /// The block is out of reach or not loaded.
+    pub fn block(&mut self, position: BlockPos) -> Result<BlockId, Refusal> {
+        // From the entity to the nearest point of the block.
+        let corner = self.position.relative_to(position);
+        let distance = corner.distance(corner.clamp(Vec3::ZERO, Vec3::ONE));
+        // A position that is not a number reaches nothing.
+        if distance.is_nan() || distance > REACH {
+            return Err(Refusal::OutOfReach(position));
+        }
+        self.reads.insert(position.chunk());
+        let changed = self.outcome.blocks.iter().rev().find(|changed| changed.position == position);
+        let block = changed.map(|changed| changed.after).or_else(|| (self.ground)(position));
+        block.ok_or(Refusal::NotLoaded(position))
+    }
+
+    /// Sets the block at a position, and returns the block that was there.
+    ///
+    /// # Errors
+    /// The block is out of reach or not loaded, the type is not registered, or the action has changed 1,024 blocks already.
+    pub fn set_block(&mut self, position: BlockPos, block: BlockId) -> Result<BlockId, Refusal> {
+        let before = self.block(position)?;
+        if !self.types.contains(block) {
+            return Err(Refusal::NoSuchBlock(position));
+        }
+        if self.outcome.blocks.len() >= MOST_BLOCKS {
+            return Err(Refusal::TooManyBlocks);
+        }
+        if before != block {
+            self.outcome.blocks.push(ChangedBlock { position, before, after: block });
+        }
+        Ok(before)
+    }
+
+    /// A mirrored component of the acting entity, with the changes that the action has made so far.
+    ///
+    /// # Errors
+    /// The entity does not have it, or it is not mirrored.
+    pub fn get<C: Component>(&self) -> Result<&C, Refusal> {
+        let missing = || Refusal::NoComponent(type_name::<C>().to_owned());
+        let number = self.components.mirror_number(TypeId::of::<C>()).ok_or_else(missing)?;
+        let copies = match self.values {
+            Values::Entity(_) => None,
+            Values::Copies(copies) => copies.get(&number),
+        };
+        let copy = self.outcome.components.get(&number).or(copies).and_then(|value| value.downcast_ref::<C>());
+        let own = || match self.values {
+            Values::Entity(entity) => entity.get::<C>(),
+            Values::Copies(_) => None,
+        };
+        copy.or_else(own).ok_or_else(missing)
+    }
+
+    /// A mirrored component of the acting entity, to be changed.
+    ///
+    /// # Errors
+    /// The entity does not have it, or it is not mirrored.
+    pub fn get_mut<C: Component<Mutability = Mutable> + Clone>(&mut self) -> Result<&mut C, Refusal> {
+        let missing = || Refusal::NoComponent(type_name::<C>().to_owned());
+        let number = self.components.mirror_number(TypeId::of::<C>()).ok_or_else(missing)?;
+        if !self.outcome.components.contains_key(&number) {
+            let copy: BoxedComponent = Box::new(self.get::<C>()?.clone());
+            self.outcome.components.insert(number, copy);
+        }
+        let value = self.outcome.components.get_mut(&number);
+        value.and_then(|value| value.downcast_mut::<C>()).ok_or_else(missing)
+    }
+}
+
+/// An action of any type.
+pub(crate) trait ErasedAction: Send + Sync {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal>;
+    fn effects(&self, done: &ActionDone, region: &mut World);
+    fn name(&self) -> &'static str;
+    fn as_any(&self) -> &dyn Any;
+}
+
+impl<A: Action> ErasedAction for A {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        Action::apply(self, context)
+    }
+
+    fn effects(&self, done: &ActionDone, region: &mut World) {
+        Action::effects(self, done, region);
+    }
+
+    fn name(&self) -> &'static str {
+        A::type_path()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Sets a block, wherever the entity is and whatever it has: for creative games.
+impl Action for SetBlock {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        if context.position.dimension != self.dimension {
+            return Err(Refusal::OutOfReach(self.position));
+        }
+        context.set_block(self.position, self.block).map(drop)
+    }
+}
+
+/// An action on its way to its entity.
+#[derive(Clone)]
+pub(crate) struct ActionOrder {
+    /// The number under which the main world waits for the decision.
+    pub id: u64,
+    pub actor: Uuid,
+    pub session: u64,
+    pub number: u64,
+    pub action: Arc<dyn ErasedAction>,
+}
+
+/// What has become of an action.
+#[derive(Clone, Debug)]
+pub(crate) struct DecidedAction {
+    pub id: u64,
+    pub actor: Uuid,
+    pub session: u64,
+    pub number: u64,
+    /// The dimension and the chunks that it changed, if it was done.
+    pub result: Result<(DimensionId, Vec<ChunkPos>), Refusal>,
+}
+
+impl ActionOrder {
+    /// The decision about this order.
+    pub fn decided(&self, result: Result<(DimensionId, Vec<ChunkPos>), Refusal>) -> DecidedAction {
+        let Self { id, actor, session, number, .. } = *self;
+        DecidedAction { id, actor, session, number, result }
+    }
+}
+
+/// An entity is about to act: `apply` has succeeded, and its changes follow, unless an observer refuses the action. Here a game checks
+/// rights. It is triggered in the region, in the tick that runs the action.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+///
+/// /// Nobody changes the ground around the origin. Add it with `region.add_observer(protect_spawn)`.
+/// fn protect_spawn(mut attempt: On<ActionAttempt>) {
+///     if attempt.blocks.iter().any(|changed| changed.position.x.abs() < 16 && changed.position.z.abs() < 16) {
+///         attempt.refuse(Refusal::because("this is not your ground"));
+///     }
+/// }
+///
+/// # App::new().add_plugins((MinimalPlugins, TerranePlugin::in_memory()))
+/// .add_region_plugins(|region| {
+///     region.add_observer(protect_spawn);
+/// });
+/// ```
+#[derive(EntityEvent, Clone)]
+pub struct ActionAttempt {
+    /// The acting entity.
+    #[event_target]
+    pub actor: Entity,
+    /// The blocks that it would change.
+    pub blocks: Vec<ChangedBlock>,
+    action: Arc<dyn ErasedAction>,
+    refusal: Option<Refusal>,
+}
+
+impl ActionAttempt {
+    /// The action, if it is of this type.
+    pub fn action<A: Action>(&self) -> Option<&A> {
+        self.action.as_any().downcast_ref()
+    }
+
+    /// Refuses the action. The first reason counts.
+    pub fn refuse(&mut self, reason: Refusal) {
+        self.refusal.get_or_insert(reason);
+    }
+}
+
+/// Does an action of an entity. Its number is used up first, so it never happens twice.
+pub(crate) fn act(
+    world: &mut World,
+    components: &RegionComponents,
+    per_second: f32,
+    entity: Entity,
+    order: &ActionOrder,
+) -> Result<(DimensionId, Vec<ChunkPos>), Refusal> {
+    let now = world.resource::<Time>().elapsed();
+    let mut actor = world.get_mut::<Actor>(entity).ok_or(Refusal::NotAnActor)?;
+    if !actor.use_up(order.session, order.number) {
+        return Err(Refusal::Repeated);
+    }
+    if !actor.has_time(now, per_second) {
+        return Err(Refusal::TooMany);
+    }
+    let outcome = try_out(world, components, entity, now, order)?;
+    let mut attempt =
+        ActionAttempt { actor: entity, blocks: outcome.blocks, action: order.action.clone(), refusal: None };
+    world.trigger_ref(&mut attempt);
+    if let Some(refusal) = attempt.refusal {
+        return Err(refusal);
+    }
+    let done = ActionDone { actor: entity, blocks: attempt.blocks };
+    let mut columns = world.resource_mut::<RegionColumns>();
+    for changed in &done.blocks {
+        // It was loaded a moment ago, and the type is registered.
+        let set = columns.set_block(changed.position, changed.after);
+        set.map_err(|_| Refusal::NotLoaded(changed.position))?;
+    }
+    let Ok(mut actor) = world.get_entity_mut(entity) else { return Err(Refusal::NotHere) };
+    for (number, component) in outcome.components {
+        components.apply_mirrored(&mut actor, number, component);
+    }
+    order.action.effects(&done, world);
+    world.flush();
+    let chunks: BTreeSet<ChunkPos> = done.blocks.iter().map(|changed| changed.position.chunk()).collect();
+    Ok((world.resource::<RegionInfo>().dimension, chunks.into_iter().collect()))
+}
+
+/// Finds out what an action would change.
+fn try_out(
+    world: &World,
+    components: &RegionComponents,
+    entity: Entity,
+    elapsed: Duration,
+    order: &ActionOrder,
+) -> Result<Outcome, Refusal> {
+    let values = world.get_entity(entity).map_err(|_| Refusal::NotHere)?;
+    let position = *values.get::<Position>().ok_or(Refusal::NotHere)?;
+    let columns = world.resource::<RegionColumns>();
+    let heights = world.resource::<RegionInfo>().heights.clone();
+    let ground = |block: BlockPos| columns.known_block(block).filter(|_| heights.contains(&block.y));
+    let types = &world.resource::<BlockTypes>().0;
+    let acting = Acting { actor: order.actor, position, elapsed, values: Values::Entity(values) };
+    ActionContext::new(acting, types, components, &ground).run(&*order.action).0
+}
+
+/// The functions of the registered actions, by their type paths.
+#[derive(Clone, Default)]
+pub(crate) struct ActionTypes(FxHashMap<&'static str, ActionFunctions>);
+
+/// Writes and reads an action of one type.
+#[derive(Clone, Copy)]
+struct ActionFunctions {
+    encode: fn(&dyn Any) -> Option<Vec<u8>>,
+    decode: fn(&[u8]) -> Result<Arc<dyn ErasedAction>, String>,
+}
+
+impl ActionTypes {
+    pub fn register<A: Action>(&mut self) {
+        let functions = ActionFunctions {
+            encode: |action| postcard::to_allocvec(action.downcast_ref::<A>()?).ok(),
+            decode: |bytes| Ok(Arc::new(crate::bytes::value::<A>(bytes)?)),
+        };
+        self.0.insert(A::type_path(), functions);
+    }
+
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The bytes of an action; `None` if its type is not registered.
+    pub fn encode(&self, action: &dyn ErasedAction) -> Option<Vec<u8>> {
+        (self.0.get(action.name())?.encode)(action.as_any())
+    }
+
+    pub fn decode(&self, name: &str, bytes: &[u8]) -> Result<Arc<dyn ErasedAction>, Refusal> {
+        let functions = self.0.get(name).ok_or_else(|| Refusal::Unregistered(name.to_owned()))?;
+        (functions.decode)(bytes).map_err(|error| Refusal::Because(format!("{name} cannot be read: {error}")))
+    }
+}

@@ -1,0 +1,348 @@
+//! Actions of the main world: shown before they are decided, and handed to the regions of their entities.
+//!
+//! A mirror shows the *confirmed* components of its entity, which are those of the region, with the undecided actions done over them
+//! in the order of their numbers. The [`Actor`] among the confirmed components tells which actions they include. An undecided action is
+//! done anew whenever something that it depends on has changed. If it has become impossible, it is shown as it was until it is decided.
+
+use super::receive::Components;
+use super::{ColumnChange, ColumnChanged, MirrorIndex, OwnBody, PublishedColumns};
+use crate::block::BlockId;
+use crate::coordinator::MainLink;
+use crate::coordinator::messages::{ActionAnswer, ActionId, ActionOutcome};
+use crate::coordinator::passes::letters::post_letters;
+use crate::simulation::{
+    Acting, Action, ActionContext, ActionOrder, ActionTypes, Actor, BlockTypes, BoxedComponent, DecidedAction,
+    ErasedAction, Letter, Outcome, Position, Refusal, RegionComponents, Values,
+};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
+use crate::view::Mirror;
+use crate::view::requests::EditQueue;
+use bevy::ecs::system::SystemParam;
+use bevy::prelude::*;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::any::TypeId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+use std::sync::Arc;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The undecided actions that are shown of one entity, at most. More are shown when they are done.
+const MOST_SHOWN: usize = 256;
+
+/// Lets entities act, from the main world.
+///
+/// ```
+/// use bevy_terrane::prelude::*;
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize, TypePath)]
+/// # struct Dig(BlockPos);
+/// # impl Action for Dig {
+/// #     fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+/// #         context.set_block(self.0, BlockId::AIR).map(drop)
+/// #     }
+/// # }
+///
+/// fn dig(mut actions: Actions, player: Single<&OwnBody>, buttons: Res<ButtonInput<MouseButton>>) {
+///     if buttons.just_pressed(MouseButton::Left) {
+///         actions.act(player.id(), Dig(BlockPos::new(3, 64, 5)));
+///     }
+/// }
+///
+/// fn tell(mut answers: MessageReader<ActionAnswer>) {
+///     for answer in answers.read() {
+///         if let ActionOutcome::Refused(reason) = &answer.outcome {
+///             info!("this cannot be done: {reason}");
+///         }
+///     }
+/// }
+/// # use bevy_terrane::view::{ActionAnswer, ActionOutcome};
+/// # bevy::ecs::system::assert_is_system(dig);
+/// # bevy::ecs::system::assert_is_system(tell);
+/// ```
+#[derive(SystemParam)]
+pub struct Actions<'w> {
+    queue: ResMut<'w, EditQueue>,
+}
+
+impl Actions<'_> {
+    /// Lets the entity with this stable id act. The entity has a mirror here and an [`Actor`]. The result is shown at the end of the
+    /// frame; an [`ActionAnswer`] tells what has become of it. The actions of an entity are done in the order of these calls.
+    pub fn act<A: Action>(&mut self, actor: Uuid, action: A) -> ActionId {
+        self.queue.push_action(actor, Arc::new(action))
+    }
+}
+
+/// The types of the game's actions.
+#[derive(Resource, Clone, Default)]
+pub(crate) struct KnownActions(pub ActionTypes);
+
+/// What is shown of undecided actions.
+#[derive(Resource, Default)]
+pub(super) struct ActionPredictions {
+    actors: FxHashMap<Uuid, PredictedActor>,
+    /// The sessions of the entities that acted here.
+    sessions: FxHashMap<Uuid, u64>,
+    /// The actors whose actions are to be done anew.
+    outdated: FxHashSet<Uuid>,
+}
+
+/// An entity with undecided actions.
+struct PredictedActor {
+    session: u64,
+    dimension: DimensionId,
+    /// The components as its region has them.
+    confirmed: FxHashMap<usize, BoxedComponent>,
+    pending: BTreeMap<u64, PendingAction>,
+}
+
+struct PendingAction {
+    action: Arc<dyn ErasedAction>,
+    /// What it changed when it was possible last.
+    blocks: Vec<(BlockPos, BlockId)>,
+    components: FxHashMap<usize, BoxedComponent>,
+    /// The chunks that it looked at.
+    reads: BTreeSet<ChunkPos>,
+}
+
+impl ActionPredictions {
+    /// Takes the new components of a mirror, if actions are shown over them.
+    pub fn confirm(&mut self, id: Uuid, components: &mut FxHashMap<usize, BoxedComponent>) {
+        if let Some(actor) = self.actors.get_mut(&id) {
+            actor.confirmed.extend(mem::take(components));
+            self.outdated.insert(id);
+        }
+    }
+
+    /// Notes that a mirror is gone.
+    pub fn forget(&mut self, id: Uuid) {
+        self.actors.remove(&id);
+        self.sessions.remove(&id);
+        self.outdated.remove(&id);
+    }
+}
+
+impl PredictedActor {
+    /// The last action that the confirmed components include.
+    fn settled(&self, components: &RegionComponents) -> u64 {
+        let number = components.mirror_number(TypeId::of::<Actor>());
+        let actor = number.and_then(|number| self.confirmed.get(&number)?.downcast_ref::<Actor>());
+        match actor.map(Actor::last) {
+            Some((session, number)) if session == self.session => number,
+            Some((session, _)) if session > self.session => u64::MAX,
+            _ => 0,
+        }
+    }
+}
+
+/// What predicting an action needs.
+struct Shown<'a> {
+    published: &'a mut PublishedColumns,
+    types: &'a BlockTypes,
+    components: &'a RegionComponents,
+}
+
+impl Shown<'_> {
+    /// Does an action on the ground as it is shown, without the edits from this number on.
+    fn run(
+        &self,
+        number: u64,
+        (actor, position, elapsed): (Uuid, Position, Duration),
+        values: &FxHashMap<usize, BoxedComponent>,
+        action: &dyn ErasedAction,
+    ) -> (Result<Outcome, Refusal>, BTreeSet<ChunkPos>) {
+        let dimension = position.dimension;
+        let ground = |block: BlockPos| {
+            let column = self.published.confirmed(dimension, block.column())?;
+            let predicted = || self.published.predictions.block_before(number, dimension, block);
+            column.is_loaded(block.chunk().y).then(|| predicted().unwrap_or_else(|| column.block(block)))
+        };
+        let acting = Acting { actor, position, elapsed, values: Values::Copies(values) };
+        ActionContext::new(acting, &self.types.0, self.components, &ground).run(action)
+    }
+
+    fn copies(&self, values: &FxHashMap<usize, BoxedComponent>) -> FxHashMap<usize, BoxedComponent> {
+        values
+            .iter()
+            .filter_map(|(number, value)| Some((*number, self.components.copy_value(*number, value)?)))
+            .collect()
+    }
+}
+
+/// Shows the frame's actions, and hands them to the regions of their entities.
+pub(super) fn send_actions(
+    world: &mut World,
+    mirrors: &mut QueryState<(EntityRef<'static>, &'static Mirror)>,
+    bodies: &mut QueryState<(&'static OwnBody, &'static Position)>,
+) {
+    let wished = world.resource_mut::<EditQueue>().take_actions();
+    if wished.is_empty() {
+        return;
+    }
+    let mut letters = Vec::new();
+    for (id, actor, action) in wished {
+        match predict(world, mirrors, bodies, id, actor, &action) {
+            Ok(order) => letters.push(Letter::action(order)),
+            Err(refusal) => {
+                let outcome = ActionOutcome::Refused(refusal);
+                world.write_message(ActionAnswer { action: id, actor, outcome });
+            }
+        }
+    }
+    if !letters.is_empty() {
+        world.resource::<MainLink>().request(post_letters, letters);
+    }
+}
+
+/// Shows an action, and makes the order for its region.
+fn predict(
+    world: &mut World,
+    mirrors: &mut QueryState<(EntityRef<'static>, &'static Mirror)>,
+    bodies: &mut QueryState<(&'static OwnBody, &'static Position)>,
+    ActionId(id): ActionId,
+    actor: Uuid,
+    action: &Arc<dyn ErasedAction>,
+) -> Result<ActionOrder, Refusal> {
+    if !world.resource::<KnownActions>().0.contains(action.name()) {
+        return Err(Refusal::Unregistered(action.name().to_owned()));
+    }
+    let mirror = world.resource::<MirrorIndex>().entity(actor).ok_or(Refusal::NotHere)?;
+    let own_body = bodies.iter(world).find(|(body, _)| body.id() == actor && body.state().is_some());
+    let own_place = own_body.map(|(_, position)| *position);
+    world.resource_scope(|world, mut predictions: Mut<ActionPredictions>| {
+        world.resource_scope(|world, mut published: Mut<PublishedColumns>| {
+            let components = world.resource::<Components>().0.clone();
+            let types = world.resource::<BlockTypes>().clone();
+            let (entity, mirror) = mirrors.get(world, mirror).map_err(|_| Refusal::NotHere)?;
+            let last = entity.get::<Actor>().ok_or(Refusal::NotAnActor)?.last();
+            let ActionPredictions { actors, sessions, .. } = &mut *predictions;
+            let session = *sessions.entry(actor).or_insert(last.0 + 1);
+            let (position, elapsed) = mirror.current;
+            let position = own_place.filter(|own| own.dimension == position.dimension).unwrap_or(position);
+            let predicted = actors.entry(actor).or_insert_with(|| PredictedActor {
+                session,
+                dimension: position.dimension,
+                confirmed: components.copy_mirrored(entity),
+                pending: BTreeMap::new(),
+            });
+            let order = ActionOrder { id, actor, session, number: id, action: action.clone() };
+            if predicted.pending.len() >= MOST_SHOWN || predicted.dimension != position.dimension {
+                return Ok(order);
+            }
+            let shown = Shown { published: &mut published, types: &types, components: &components };
+            let values = components.copy_mirrored(entity);
+            let (result, reads) = shown.run(id, (actor, position, elapsed), &values, &**action);
+            let Outcome { blocks, components: changed } = result.unwrap_or_default();
+            let blocks: Vec<_> = blocks.into_iter().map(|changed| (changed.position, changed.after)).collect();
+            let copies = shown.copies(&changed);
+            let pending = PendingAction { action: action.clone(), blocks, components: copies, reads };
+            show_blocks(world, shown.published, id, position.dimension, &pending.blocks, &types);
+            predicted.pending.insert(id, pending);
+            let entity = entity_of(world, actor);
+            if let Some(mut entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
+                for (number, value) in changed {
+                    components.apply_mirrored(&mut entity, number, value);
+                }
+            }
+            Ok(order)
+        })
+    })
+}
+
+fn entity_of(world: &World, actor: Uuid) -> Option<Entity> {
+    world.resource::<MirrorIndex>().entity(actor)
+}
+
+/// Predicts blocks.
+fn show_blocks(
+    world: &mut World,
+    published: &mut PublishedColumns,
+    number: u64,
+    dimension: DimensionId,
+    blocks: &[(BlockPos, BlockId)],
+    types: &BlockTypes,
+) {
+    if !published.predict_blocks(number, dimension, blocks, &types.0) {
+        return;
+    }
+    let chunks: BTreeSet<ChunkPos> = blocks.iter().map(|(position, _)| position.chunk()).collect();
+    tell_of_chunks(world, chunks.into_iter().map(|chunk| (dimension, chunk)));
+}
+
+fn tell_of_chunks(world: &mut World, chunks: impl IntoIterator<Item = (DimensionId, ChunkPos)>) {
+    let changed = chunks.into_iter().map(|(dimension, chunk)| {
+        let (column, change) = (chunk.column(), ColumnChange::Chunk(chunk.y));
+        ColumnChanged { dimension, column, change }
+    });
+    world.write_message_batch(changed);
+}
+
+/// Follows the regions: these columns have changed, and these actions are decided. The mirrors were confirmed before.
+pub(super) fn follow(world: &mut World, changed: &BTreeSet<(DimensionId, ColumnPos)>, decided: &[DecidedAction]) {
+    let has_none = world.resource::<ActionPredictions>().actors.is_empty();
+    if has_none && decided.is_empty() {
+        return;
+    }
+    for decided in decided {
+        let outcome = match &decided.result {
+            Ok(_) => ActionOutcome::Done,
+            Err(refusal) => ActionOutcome::Refused(refusal.clone()),
+        };
+        world.write_message(ActionAnswer { action: ActionId(decided.id), actor: decided.actor, outcome });
+    }
+    world.resource_scope(|world, mut predictions: Mut<ActionPredictions>| {
+        let ActionPredictions { actors, outdated, .. } = &mut *predictions;
+        for decided in decided {
+            let actor = actors.get_mut(&decided.actor);
+            if actor.is_some_and(|actor| actor.pending.remove(&decided.id).is_some()) {
+                outdated.insert(decided.actor);
+            }
+        }
+        for (id, actor) in &*actors {
+            let is_changed = |chunk: &ChunkPos| changed.contains(&(actor.dimension, chunk.column()));
+            if actor.pending.values().any(|pending| pending.reads.iter().any(is_changed)) {
+                outdated.insert(*id);
+            }
+        }
+        for id in mem::take(outdated) {
+            let Some(actor) = actors.get_mut(&id) else { continue };
+            show_anew(world, id, actor);
+            if actor.pending.is_empty() {
+                actors.remove(&id);
+            }
+        }
+    });
+}
+
+/// Does the undecided actions of an entity anew.
+fn show_anew(world: &mut World, id: Uuid, actor: &mut PredictedActor) {
+    let components = world.resource::<Components>().0.clone();
+    let Some(types) = world.get_resource::<BlockTypes>().cloned() else { return };
+    let Some(entity) = entity_of(world, id) else { return };
+    let Some((position, elapsed)) = world.get::<Mirror>(entity).map(|mirror| mirror.current) else { return };
+    let settled = actor.settled(&components);
+    let mut other = FxHashSet::default();
+    let mut values = world.resource_scope(|_, mut published: Mut<PublishedColumns>| {
+        let shown = Shown { published: &mut published, types: &types, components: &components };
+        let mut values = shown.copies(&actor.confirmed);
+        // It may be in another dimension by now.
+        let unsettled = actor.pending.range_mut(settled.saturating_add(1)..);
+        for (number, pending) in unsettled.filter(|_| position.dimension == actor.dimension) {
+            let (result, reads) = shown.run(*number, (id, position, elapsed), &values, &*pending.action);
+            if let Ok(Outcome { blocks, components: changed }) = result {
+                let blocks: Vec<_> = blocks.into_iter().map(|changed| (changed.position, changed.after)).collect();
+                if blocks != pending.blocks {
+                    let changed = shown.published.replace_predicted(*number, actor.dimension, &blocks, &types.0);
+                    other.extend(changed);
+                }
+                (pending.blocks, pending.components, pending.reads) = (blocks, changed, reads);
+            }
+            values.extend(shown.copies(&pending.components));
+        }
+        values
+    });
+    tell_of_chunks(world, other);
+    if let Ok(mut entity) = world.get_entity_mut(entity) {
+        values.drain().for_each(|(number, value)| components.apply_mirrored(&mut entity, number, value));
+    }
+}
