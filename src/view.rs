@@ -91,7 +91,13 @@ fn exchange_each_frame(app: &mut App) {
                 frame::begin,
                 chunk_sync::apply_results,
                 receive::receive,
-                (chunk_sync::apply_answers, chunk_sync::apply_changes).chain(),
+                (
+                    chunk_sync::apply_answers,
+                    chunk_sync::tell_of_actors,
+                    chunk_sync::apply_changes,
+                    chunk_sync::tell_of_settled,
+                )
+                    .chain(),
                 light::light_predictions,
                 dimension::follow_clocks,
             )
@@ -113,8 +119,9 @@ fn exchange_each_frame(app: &mut App) {
                 requests::send_players,
                 requests::send_drains,
                 (
-                    requests::predict_edits,
+                    // An edit of the frame has a higher number than its actions.
                     actions::send_actions,
+                    requests::predict_edits,
                     light::light_predictions,
                     chunk_sync::judge_edits,
                     requests::send_edits,

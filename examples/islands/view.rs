@@ -1,7 +1,7 @@
 //! What a person sees: the bar, an open chest, the block that the hand reaches, sheep, and blocks that fall.
 
 use crate::game::bag::{BLOCKS, Bag, Chosen, Items};
-use crate::game::chests::{self, OpenChest};
+use crate::game::chests::{self, OpenChest, Transfer};
 use crate::game::{hand::Aim, land, sheep::Sheep};
 use bevy_egui::{EguiContexts, EguiPrimaryContextPass, egui};
 use bevy_terrane::prelude::*;
@@ -86,7 +86,7 @@ fn show_chest(
     (blocks, types, dimensions): (PublishedBlocks, Res<BlockTypes>, Res<Dimensions>),
     player: Query<(&Mirror, &Bag)>,
     open: Res<OpenChest>,
-    mut commands: Commands,
+    mut actions: Actions,
 ) -> Result {
     let (Some(chest), Ok((player, bag))) = (open.0, player.single()) else { return Ok(()) };
     let Some(items) = chests::items(&blocks, &types, dimensions.id(land::NAME), chest) else { return Ok(()) };
@@ -95,7 +95,7 @@ fn show_chest(
         ui.horizontal(|ui| {
             for (kind, number) in items.iter().enumerate() {
                 if swatch(ui, &types, kind, *number, false).clicked() {
-                    chests::transfer(&mut commands, player, chest, kind, into_chest);
+                    actions.act(player.id, Transfer { chest, kind, into_chest });
                 }
             }
         });

@@ -5,7 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use terrane_world::chunk_sync::{
-    ChunkQuestions, EditMessage, EditRequests, ServerMessage, SyncArea, SyncClient, SyncLimits, SyncServer,
+    ChunkQuestions, EditMessage, EditRequests, ServerMessage, SyncAction, SyncArea, SyncClient, SyncLimits, SyncServer,
+    SyncWish,
 };
 use terrane_world::space::ChunkPos;
 
@@ -24,6 +25,7 @@ fuzz_target!(|message: &[u8]| {
     }
     let limits = SyncLimits { edits_per_second: 20, ..SyncLimits::default() };
     let mut server = SyncServer::new("overworld", -4..20, (Vec::new(), Vec::new()), limits);
+    server.take_actions();
     server.messages(Duration::ZERO);
     let welcome = server.messages(Duration::from_secs(1));
     let mut client = SyncClient::new(None);
@@ -37,8 +39,15 @@ fuzz_target!(|message: &[u8]| {
         }
     }
     let _ = server.receive(message);
-    for edit in server.take_edits() {
-        server.edit_decided(edit.id, edit.position.chunk(), edit.id % 2 == 0);
+    for wish in server.take_wishes() {
+        match wish {
+            SyncWish::Edit(edit) => server.edit_decided(edit.id, edit.position.chunk(), edit.id % 2 == 0),
+            SyncWish::Action(SyncAction { id, bytes }) => {
+                let chunks: Vec<_> = bytes.iter().map(|byte| ChunkPos::new(i64::from(byte % 4), 0, 0)).collect();
+                server.action_decided(id, (id % 3 > 0).then_some(&chunks));
+                server.tell_of_actor(bytes);
+            }
+        }
     }
     for (chunk, second) in server.wanted(64).into_iter().zip(2..) {
         server.found(chunk, Ok(None));

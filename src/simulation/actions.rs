@@ -183,6 +183,12 @@ pub enum Refusal {
     /// The region halted in the tick in which it did the action, and what it did is undone.
     #[error("the region halted while it did the action")]
     Halted,
+    /// The server did not answer, or the connection was lost. The action may have been done.
+    #[error("the server did not answer")]
+    Unanswered,
+    /// The action is larger than 1,024 bytes, so a client cannot send it.
+    #[error("the action is too large to be sent")]
+    TooLarge,
     /// The game did not register the action with `register_action`, on this side or on the other.
     #[error("{0} is not registered: call register_action for it")]
     Unregistered(String),
@@ -393,8 +399,6 @@ pub(crate) struct ActionOrder {
 pub(crate) struct DecidedAction {
     pub id: u64,
     pub actor: Uuid,
-    pub session: u64,
-    pub number: u64,
     /// The dimension and the chunks that it changed, if it was done.
     pub result: Result<(DimensionId, Vec<ChunkPos>), Refusal>,
 }
@@ -402,8 +406,7 @@ pub(crate) struct DecidedAction {
 impl ActionOrder {
     /// The decision about this order.
     pub fn decided(&self, result: Result<(DimensionId, Vec<ChunkPos>), Refusal>) -> DecidedAction {
-        let Self { id, actor, session, number, .. } = *self;
-        DecidedAction { id, actor, session, number, result }
+        DecidedAction { id: self.id, actor: self.actor, result }
     }
 }
 
@@ -458,7 +461,8 @@ pub(crate) fn act(
 ) -> Result<(DimensionId, Vec<ChunkPos>), Refusal> {
     let now = world.resource::<Time>().elapsed();
     let mut actor = world.get_mut::<Actor>(entity).ok_or(Refusal::NotAnActor)?;
-    if !actor.use_up(order.session, order.number) {
+    // An action of the server for the entity of a client has no number.
+    if order.session > 0 && !actor.use_up(order.session, order.number) {
         return Err(Refusal::Repeated);
     }
     if !actor.has_time(now, per_second) {

@@ -351,6 +351,15 @@ impl RegionComponents {
     }
 }
 
+impl RegionComponents {
+    /// Decodes a stored component for a mirror, with its number there; `None` if it is not mirrored. The error names it.
+    pub fn decode_mirrored(&self, name: &str, bytes: &[u8]) -> Result<Option<(usize, BoxedComponent)>, String> {
+        let (number, _, value) = self.decode(name, bytes)?;
+        let type_id = self.functions.get(number).map(|known| known.type_id);
+        Ok(type_id.and_then(|type_id| self.mirror_number(type_id)).map(|number| (number, value)))
+    }
+}
+
 /// Removes components of unregistered relationships that would despawn other entities together with this one.
 pub fn release_linked(entity: &mut EntityWorldMut) {
     let links = |id: &ComponentId| {

@@ -5,7 +5,7 @@
 //! done anew whenever something that it depends on has changed. If it has become impossible, it is shown as it was until it is decided.
 
 use super::receive::Components;
-use super::{ColumnChange, ColumnChanged, MirrorIndex, OwnBody, PublishedColumns};
+use super::{ChunkSyncClient, ColumnChange, ColumnChanged, MirrorIndex, OwnBody, PublishedColumns};
 use crate::block::BlockId;
 use crate::coordinator::MainLink;
 use crate::coordinator::messages::{ActionAnswer, ActionId, ActionOutcome};
@@ -85,6 +85,8 @@ pub(super) struct ActionPredictions {
     sessions: FxHashMap<Uuid, u64>,
     /// The actors whose actions are to be done anew.
     outdated: FxHashSet<Uuid>,
+    /// The actors of clients, each with whether its mirror has news.
+    watched: FxHashMap<Uuid, bool>,
 }
 
 /// An entity with undecided actions.
@@ -106,8 +108,28 @@ struct PendingAction {
 }
 
 impl ActionPredictions {
+    /// Begins a session of an entity, after the last one that it knows and all that began here.
+    pub fn new_session(&mut self, actor: Uuid, last: u64) -> u64 {
+        let session = self.sessions.get(&actor).map_or(last, |known| last.max(*known)) + 1;
+        self.sessions.insert(actor, session);
+        session
+    }
+
+    /// Notes the session that a server has begun for this app.
+    pub fn set_session(&mut self, actor: Uuid, session: u64) {
+        self.sessions.insert(actor, session);
+    }
+
+    /// Returns `true` if the mirror has had news since the last call, or if this is the first one.
+    pub fn watch(&mut self, actor: Uuid) -> bool {
+        self.watched.insert(actor, false).unwrap_or(true)
+    }
+
     /// Takes the new components of a mirror, if actions are shown over them.
     pub fn confirm(&mut self, id: Uuid, components: &mut FxHashMap<usize, BoxedComponent>) {
+        if let Some(has_news) = self.watched.get_mut(&id) {
+            *has_news = true;
+        }
         if let Some(actor) = self.actors.get_mut(&id) {
             actor.confirmed.extend(mem::take(components));
             self.outdated.insert(id);
@@ -119,6 +141,7 @@ impl ActionPredictions {
         self.actors.remove(&id);
         self.sessions.remove(&id);
         self.outdated.remove(&id);
+        self.watched.remove(&id);
     }
 }
 
@@ -169,24 +192,27 @@ impl Shown<'_> {
     }
 }
 
-/// Shows the frame's actions, and hands them to the regions of their entities.
+/// Shows the frame's actions, and hands them to the regions of their entities, or to the client of a server.
 pub(super) fn send_actions(
     world: &mut World,
+    clients: &mut QueryState<(Entity, &'static ChunkSyncClient)>,
     mirrors: &mut QueryState<(EntityRef<'static>, &'static Mirror)>,
     bodies: &mut QueryState<(&'static OwnBody, &'static Position)>,
 ) {
-    let wished = world.resource_mut::<EditQueue>().take_actions();
-    if wished.is_empty() {
-        return;
-    }
     let mut letters = Vec::new();
-    for (id, actor, action) in wished {
-        match predict(world, mirrors, bodies, id, actor, &action) {
-            Ok(order) => letters.push(Letter::action(order)),
-            Err(refusal) => {
-                let outcome = ActionOutcome::Refused(refusal);
-                world.write_message(ActionAnswer { action: id, actor, outcome });
+    for (id, actor, action) in world.resource_mut::<EditQueue>().take_actions() {
+        let client = clients.iter(world).find(|(_, client)| client.actor() == Some(actor)).map(|(entity, _)| entity);
+        let sent = predict(world, mirrors, bodies, id, actor, &action).and_then(|(order, chunks)| {
+            let Some(client) = client else { return Ok(letters.push(Letter::action(order))) };
+            let bytes = world.resource::<KnownActions>().0.encode(&*action);
+            let bytes = bytes.ok_or_else(|| Refusal::Unregistered(action.name().to_owned()))?;
+            if let Some(mut client) = world.get_mut::<ChunkSyncClient>(client) {
+                client.act(&order, &bytes, chunks);
             }
+            Ok(())
+        });
+        if let Err(refusal) = sent {
+            world.write_message(ActionAnswer { action: id, actor, outcome: ActionOutcome::Refused(refusal) });
         }
     }
     if !letters.is_empty() {
@@ -194,7 +220,7 @@ pub(super) fn send_actions(
     }
 }
 
-/// Shows an action, and makes the order for its region.
+/// Shows an action. Returns the order for its region, and the chunks that look different.
 fn predict(
     world: &mut World,
     mirrors: &mut QueryState<(EntityRef<'static>, &'static Mirror)>,
@@ -202,7 +228,7 @@ fn predict(
     ActionId(id): ActionId,
     actor: Uuid,
     action: &Arc<dyn ErasedAction>,
-) -> Result<ActionOrder, Refusal> {
+) -> Result<(ActionOrder, Vec<ChunkPos>), Refusal> {
     if !world.resource::<KnownActions>().0.contains(action.name()) {
         return Err(Refusal::Unregistered(action.name().to_owned()));
     }
@@ -215,19 +241,25 @@ fn predict(
             let types = world.resource::<BlockTypes>().clone();
             let (entity, mirror) = mirrors.get(world, mirror).map_err(|_| Refusal::NotHere)?;
             let last = entity.get::<Actor>().ok_or(Refusal::NotAnActor)?.last();
-            let ActionPredictions { actors, sessions, .. } = &mut *predictions;
-            let session = *sessions.entry(actor).or_insert(last.0 + 1);
+            let order = |session, number| ActionOrder { id, actor, session, number, action: action.clone() };
+            if predictions.watched.contains_key(&actor) {
+                // A client acts for it and counts its actions, without those of the server.
+                return Ok((order(0, 0), Vec::new()));
+            }
+            let session = match predictions.sessions.get(&actor) {
+                Some(session) => *session,
+                None => predictions.new_session(actor, last.0),
+            };
             let (position, elapsed) = mirror.current;
             let position = own_place.filter(|own| own.dimension == position.dimension).unwrap_or(position);
-            let predicted = actors.entry(actor).or_insert_with(|| PredictedActor {
+            let predicted = predictions.actors.entry(actor).or_insert_with(|| PredictedActor {
                 session,
                 dimension: position.dimension,
                 confirmed: components.copy_mirrored(entity),
                 pending: BTreeMap::new(),
             });
-            let order = ActionOrder { id, actor, session, number: id, action: action.clone() };
             if predicted.pending.len() >= MOST_SHOWN || predicted.dimension != position.dimension {
-                return Ok(order);
+                return Ok((order(session, id), Vec::new()));
             }
             let shown = Shown { published: &mut published, types: &types, components: &components };
             let values = components.copy_mirrored(entity);
@@ -235,8 +267,11 @@ fn predict(
             let Outcome { blocks, components: changed } = result.unwrap_or_default();
             let blocks: Vec<_> = blocks.into_iter().map(|changed| (changed.position, changed.after)).collect();
             let copies = shown.copies(&changed);
+            let chunks: BTreeSet<ChunkPos> = blocks.iter().map(|(position, _)| position.chunk()).collect();
+            if published.predict_blocks(id, position.dimension, &blocks, &types.0) {
+                tell_of_chunks(world, chunks.iter().map(|chunk| (position.dimension, *chunk)));
+            }
             let pending = PendingAction { action: action.clone(), blocks, components: copies, reads };
-            show_blocks(world, shown.published, id, position.dimension, &pending.blocks, &types);
             predicted.pending.insert(id, pending);
             let entity = entity_of(world, actor);
             if let Some(mut entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
@@ -244,29 +279,13 @@ fn predict(
                     components.apply_mirrored(&mut entity, number, value);
                 }
             }
-            Ok(order)
+            Ok((order(session, id), chunks.into_iter().collect()))
         })
     })
 }
 
 fn entity_of(world: &World, actor: Uuid) -> Option<Entity> {
     world.resource::<MirrorIndex>().entity(actor)
-}
-
-/// Predicts blocks.
-fn show_blocks(
-    world: &mut World,
-    published: &mut PublishedColumns,
-    number: u64,
-    dimension: DimensionId,
-    blocks: &[(BlockPos, BlockId)],
-    types: &BlockTypes,
-) {
-    if !published.predict_blocks(number, dimension, blocks, &types.0) {
-        return;
-    }
-    let chunks: BTreeSet<ChunkPos> = blocks.iter().map(|(position, _)| position.chunk()).collect();
-    tell_of_chunks(world, chunks.into_iter().map(|chunk| (dimension, chunk)));
 }
 
 fn tell_of_chunks(world: &mut World, chunks: impl IntoIterator<Item = (DimensionId, ChunkPos)>) {

@@ -1,5 +1,6 @@
 //! Chunk sync for multiplayer clients: [`ChunkSyncPeer`] on the server, [`ChunkSyncClient`] on the client.
 
+mod actors;
 mod client;
 mod edits;
 mod peer;
@@ -9,6 +10,7 @@ pub use client::ChunkSyncClient;
 pub use edits::ClientEdit;
 pub use peer::ChunkSyncPeer;
 
+pub(super) use actors::{tell_of_actors, tell_of_settled};
 pub(super) use client::{apply_results, end_clients, follow_clients, start_clients};
 pub(super) use edits::judge_edits;
 pub(super) use peer::{apply_answers, apply_changes, ask, send};

@@ -37,7 +37,7 @@ pub struct EditQueue {
 
 impl EditQueue {
     /// A number for an edit or an action, never used twice and higher than all earlier ones.
-    fn number(&mut self) -> u64 {
+    pub(super) fn number(&mut self) -> u64 {
         self.last += 1;
         self.last
     }

@@ -1,5 +1,7 @@
 //! What an entity does is one action: shown at once, done once, and saved with its effects.
 
+mod clients;
+
 use crate::support::*;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::MemoryStore;

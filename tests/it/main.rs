@@ -38,6 +38,7 @@ mod first_person;
 mod floor;
 mod fuzz;
 mod generation;
+mod gifts;
 mod gizmos;
 mod halting;
 mod heights;

@@ -8,7 +8,7 @@ use crate::widgets::swatch;
 use bevy::prelude::{MessageReader, Res, ResMut, Resource};
 use bevy_egui::egui::{
     Align2, Color32, ColorImage, Context, Mesh, Painter, Pos2, Rect, RichText, Sense, Stroke, StrokeKind, TextStyle,
-    TextureHandle, TextureId, TextureOptions, Ui, Vec2, pos2, vec2,
+    TextureHandle, TextureOptions, Ui, Vec2, pos2, vec2,
 };
 use bevy_terrane::space::{ColumnPos, DimensionId, SectionPos};
 use bevy_terrane::storage::servers::{PLOT_SIZE, Plot};
@@ -98,19 +98,21 @@ pub(super) struct Map {
     followed: Option<RegionKey>,
     /// Rows of equal sections along z, for all dimensions. Later ones cover earlier ones.
     runs: Vec<Run>,
-    /// The squares as they were painted last. As a mesh they would be copied in each frame.
+    /// Counts the changes of the runs.
+    version: u64,
+    /// The squares that are shown. As a mesh they would be copied in each frame.
     squares: Option<Squares>,
+    /// Squares that were made in this frame. The graphics card has them in the next one.
+    next_squares: Option<Squares>,
     /// The lowest and the highest section of the shown dimension, until something changes.
     bounds: Option<(DimensionId, Option<[SectionPos; 2]>)>,
     made_of: Option<MadeOf>,
 }
 
-/// The squares of all sections of a dimension, in an image of this size in pixels.
+/// The squares of all sections of a dimension, as an image.
 struct Squares {
-    dimension: DimensionId,
-    origin: SectionPos,
-    scale: f32,
-    size: [usize; 2],
+    /// What they show: the version of the runs, the dimension, the transform's origin and scale, and the size in pixels.
+    of: (u64, DimensionId, SectionPos, f32, [usize; 2]),
     texture: TextureHandle,
 }
 
@@ -211,7 +213,8 @@ impl Map {
         }
         self.made_of = Some(made_of);
         self.runs.clear();
-        (self.squares, self.bounds) = (None, None);
+        self.version += 1;
+        self.bounds = None;
         for server in &statistics.servers {
             let color = server_color(server.incarnation);
             for (dimension, plot) in server.plots.iter() {
@@ -329,23 +332,26 @@ impl Map {
         self.runs.iter().filter(|run| run.dimension == self.dimension)
     }
 
-    /// Paints the squares of all sections, which are computed again only if something has changed.
+    /// Paints the squares of all sections, as they were before the last frame at the latest.
     fn paint_squares(&mut self, painter: &Painter, area: Rect, transform: MapTransform) {
         let most = painter.ctx().input(|input| input.max_texture_side) as f32;
         let pixels = painter.ctx().pixels_per_point().min(most / area.size().max_elem());
         let size = [area.width(), area.height()].map(|side| ((side * pixels) as usize).max(1));
-        let of = (self.dimension, transform.origin, transform.scale, size);
-        let known =
-            self.squares.as_ref().filter(|known| (known.dimension, known.origin, known.scale, known.size) == of);
-        let texture = match known {
-            Some(known) => known.texture.id(),
-            None => self.make_squares(painter.ctx(), area, transform, size),
-        };
-        let whole = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
-        painter.image(texture, area, whole, Color32::WHITE);
+        let of = (self.version, self.dimension, transform.origin, transform.scale, size);
+        if let Some(next) = self.next_squares.take() {
+            self.squares = Some(next);
+        }
+        if self.squares.as_ref().is_none_or(|shown| shown.of != of) {
+            let texture = self.make_squares(painter.ctx(), area, transform, size);
+            self.next_squares = Some(Squares { of, texture });
+        }
+        if let Some(shown) = &self.squares {
+            let whole = Rect::from_min_max(Pos2::ZERO, pos2(1.0, 1.0));
+            painter.image(shown.texture.id(), area, whole, Color32::WHITE);
+        }
     }
 
-    fn make_squares(&mut self, context: &Context, area: Rect, transform: MapTransform, size: [usize; 2]) -> TextureId {
+    fn make_squares(&self, context: &Context, area: Rect, transform: MapTransform, size: [usize; 2]) -> TextureHandle {
         let mut image = ColorImage::filled(size, Color32::TRANSPARENT);
         let pixels = vec2(size[0] as f32, size[1] as f32) / area.size();
         let mut paint = |square: Rect, color| {
@@ -365,9 +371,7 @@ impl Map {
                 paint(least(transform.section(first).union(transform.section(last))), run.color);
             }
         }
-        let texture = context.load_texture("regions", image, TextureOptions::NEAREST);
-        let (dimension, MapTransform { origin, scale, .. }) = (self.dimension, transform);
-        self.squares.insert(Squares { dimension, origin, scale, size, texture }).texture.id()
+        context.load_texture("regions", image, TextureOptions::NEAREST)
     }
 
     fn paint_viewers(&self, painter: &Painter, transform: MapTransform, statistics: &WorldStatistics, color: Color32) {

@@ -11,6 +11,8 @@
 //!   sent the chunk with it. A client that shows its edits until they are answered
 //!   ([`Predictions`](crate::chunk::Predictions)) never sees a block revert on which both sides agree.
 //!
+//! * The same holds for actions, which the game defines. They are bytes here, as are the news of the entity that acts for the client.
+//!
 //! A chunk is only current if both its version and the CRC-32 of its bytes match. Otherwise chunks could seem current after
 //! the server is restored from a backup, or loses its latest changes in a crash. The bytes are in the [chunk
 //! format](mod@crate::chunk::format) with the numbers of the server's world; the server's first message gives their meaning.
@@ -31,7 +33,7 @@ pub use budget::Budget;
 pub use cache::{CachedChunk, ChunkCache};
 pub use client::{SyncClient, SyncNews, SyncProgress};
 pub use messages::{
-    ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion, MAX_QUESTIONS, ServerMessage,
-    SyncArea, SyncEdit, SyncError, SyncWelcome,
+    ActionRequests, ActorNews, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion,
+    MAX_ACTION_BYTES, MAX_QUESTIONS, ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome,
 };
-pub use server::{FoundChunk, SyncLimits, SyncServer, SyncServerProgress};
+pub use server::{FoundChunk, SyncLimits, SyncServer, SyncServerProgress, SyncWish};

@@ -25,10 +25,12 @@ impl Bag {
         Self([0, 8, 0, 0, 16, 4, 1])
     }
 
-    /// Adds a number of blocks of a kind, or takes them away. Returns `false` if there are not as many.
-    pub fn add(items: &mut Items, kind: usize, number: i32) -> bool {
-        let left = u16::try_from(i32::from(items[kind]) + number);
-        left.map(|left| items[kind] = left).is_ok()
+    /// Adds a number of blocks of a kind, or takes them away if there are as many.
+    pub fn add(items: &mut Items, kind: usize, number: i32) -> Result<(), Refusal> {
+        let items = items.get_mut(kind).ok_or(Refusal::because("there is no such block"))?;
+        let left = u16::try_from(i32::from(*items) + number);
+        *items = left.map_err(|_| Refusal::because("the bag is empty, or full"))?;
+        Ok(())
     }
 }
 
@@ -54,24 +56,6 @@ fn choose(keys: Res<ButtonInput<KeyCode>>, mut chosen: ResMut<Chosen>) {
 }
 
 /// The place of a block in the bar.
-pub fn kind(types: &BlockTypes, block: BlockId) -> Option<usize> {
+pub fn kind(types: &BlockRegistry, block: BlockId) -> Option<usize> {
     BLOCKS.iter().position(|name| types.id(name) == Some(block))
-}
-
-/// Runs a system in the region of the player's entity.
-pub fn with_region<T: Send + 'static, M: 'static>(
-    commands: &mut Commands,
-    player: StableId,
-    system: impl IntoSystem<In<(Entity, T)>, Result, M> + Send + 'static,
-    input: T,
-) {
-    let run = move |mut player: EntityWorldMut| {
-        let entity = player.id();
-        player.world_scope(|region| match region.run_system_cached_with(system, (entity, input)) {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => warn!("{error}"),
-            Err(error) => warn!("{error}"),
-        });
-    };
-    commands.run_on_region_entity(player.0, 0, run, |_, lost| warn!("{lost}"));
 }

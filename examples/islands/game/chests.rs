@@ -1,8 +1,9 @@
 //! Chests: blocks with items.
 
-use super::bag::{self, Bag, Items};
+use super::bag::{Bag, Items};
 use super::{hand::Aim, land};
 use bevy_terrane::prelude::*;
+use serde::{Deserialize, Serialize};
 
 pub const CHEST: &str = "islands:chest";
 /// The items of a chest: as many of each kind as a bag has.
@@ -16,7 +17,8 @@ pub fn build(app: &mut App) -> Result {
     // The component before the block that has it.
     app.register_block_component(BlockComponent::fixed::<Items>(ITEMS))?;
     app.register_block(BlockType::new(CHEST).with_color([160, 112, 54]).with_component(ITEMS))?;
-    app.init_resource::<OpenChest>().add_systems(Update, open);
+    app.register_action::<Transfer>().init_resource::<OpenChest>().add_systems(Update, open);
+    app.add_region_plugins(|region| _ = region.add_observer(keep_full_chests));
     Ok(())
 }
 
@@ -45,20 +47,40 @@ pub fn items(blocks: &PublishedBlocks, types: &BlockTypes, dimension: DimensionI
     chunk.component_as(chest.in_chunk(), 0, types.component(ITEMS)?).ok()?
 }
 
-/// Returns `true` if there is no chest here, or one without items.
-pub fn is_empty(blocks: &RegionBlocks, types: &BlockTypes, position: BlockPos) -> Result<bool> {
-    let Some(component) = types.component(ITEMS) else { return Ok(true) };
-    Ok(blocks.component_as::<Items>(position, 0, component)?.is_none_or(|items| items == Items::default()))
+/// A chest with items cannot be dug.
+fn keep_full_chests(mut attempt: On<ActionAttempt>, blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
+    let component = types.component(ITEMS).ok_or("no items")?;
+    let items = |at: BlockPos| blocks.component_as::<Items>(at, 0, component).ok().flatten();
+    if attempt.blocks.iter().any(|changed| items(changed.position).is_some_and(|items| items != Items::default())) {
+        attempt.refuse(Refusal::because("the chest is full"));
+    }
+    Ok(())
 }
 
 /// Moves one block of a kind from the player's bag into a chest, or out of it.
-pub fn transfer(commands: &mut Commands, player: &Mirror, chest: BlockPos, kind: usize, into_chest: bool) {
-    bag::with_region(commands, StableId(player.id), transfer_here, (chest, kind, into_chest));
+#[derive(Clone, Copy, Serialize, Deserialize, TypePath)]
+pub struct Transfer {
+    pub chest: BlockPos,
+    pub kind: usize,
+    pub into_chest: bool,
 }
 
-/// Both change in the same tick, or neither does.
-fn transfer_here(
-    In((player, (chest, kind, into_chest))): In<(Entity, (BlockPos, usize, bool))>,
+impl Action for Transfer {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        context.block(self.chest).map(drop)
+    }
+
+    fn effects(&self, done: &ActionDone, region: &mut World) {
+        // What is in a chest is known in the region only.
+        let moved: Result<Result, _> = region.run_system_cached_with(transfer, (done.actor, *self));
+        if !matches!(moved, Ok(Ok(()))) {
+            info!("nothing was moved: {moved:?}");
+        }
+    }
+}
+
+fn transfer(
+    In((player, Transfer { chest, kind, into_chest })): In<(Entity, Transfer)>,
     mut blocks: RegionBlocks,
     types: Res<BlockTypes>,
     mut bags: Query<&mut Bag>,
@@ -66,9 +88,8 @@ fn transfer_here(
     let (component, mut bag) = (types.component(ITEMS).ok_or("no items")?, bags.get_mut(player)?);
     let Some(mut items) = blocks.component_as::<Items>(chest, 0, component)? else { return Ok(()) };
     let (number, mut left) = (if into_chest { 1 } else { -1 }, bag.0);
-    if Bag::add(&mut left, kind, -number) && Bag::add(&mut items, kind, number) {
-        blocks.set_component_as(chest, 0, component, &items)?;
-        bag.0 = left;
-    }
+    Bag::add(&mut left, kind, -number).and_then(|()| Bag::add(&mut items, kind, number))?;
+    blocks.set_component_as(chest, 0, component, &items)?;
+    bag.0 = left;
     Ok(())
 }

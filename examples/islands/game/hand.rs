@@ -4,6 +4,7 @@ use super::bag::{self, BLOCKS, Bag, Chosen};
 use super::chests;
 use bevy_terrane::chunk::RayHit;
 use bevy_terrane::prelude::*;
+use serde::{Deserialize, Serialize};
 use terrane_dev::FirstPerson;
 
 const REACH: f64 = 6.0;
@@ -13,7 +14,10 @@ const REACH: f64 = 6.0;
 pub struct Aim(pub Option<RayHit>);
 
 pub fn build(app: &mut App) {
-    app.init_resource::<Aim>().add_systems(Update, (aim, use_hand.run_if(chests::are_closed)).chain());
+    app.register_action::<Dig>()
+        .register_action::<Place>()
+        .init_resource::<Aim>()
+        .add_systems(Update, (aim, use_hand.run_if(chests::are_closed)).chain());
 }
 
 fn aim(
@@ -32,41 +36,45 @@ fn use_hand(
     mouse: Res<ButtonInput<MouseButton>>,
     (aim, chosen): (Res<Aim>, Res<Chosen>),
     own: Single<(&OwnBody, &Position)>,
-    mut commands: Commands,
+    mut actions: Actions,
 ) {
-    let (digs, places) = (mouse.just_pressed(MouseButton::Left), mouse.just_pressed(MouseButton::Right));
-    let Some(hit) = aim.0.filter(|_| digs || places) else { return };
-    let (position, placed, feet) = match digs {
-        true => (hit.block, None, None),
-        false => (hit.before(), Some(chosen.0), Some(own.1.block)),
-    };
-    if feet.is_none_or(|feet| position != feet && position != feet.offset(0, 1, 0)) {
-        bag::with_region(&mut commands, StableId(own.0.id()), change, (position, placed));
+    let (player, feet) = (own.0.id(), own.1.block);
+    let Some(hit) = aim.0 else { return };
+    if mouse.just_pressed(MouseButton::Left) {
+        actions.act(player, Dig(hit.block));
+    } else if mouse.just_pressed(MouseButton::Right) && ![feet, feet.offset(0, 1, 0)].contains(&hit.before()) {
+        actions.act(player, Place(hit.before(), chosen.0));
     }
 }
 
-/// Block and bag change in the same tick, or neither does.
-fn change(
-    In((player, (position, placed))): In<(Entity, (BlockPos, Option<usize>))>,
-    mut blocks: RegionBlocks,
-    types: Res<BlockTypes>,
-    mut bags: Query<&mut Bag>,
-) -> Result {
-    let (before, mut bag) = (blocks.block(position)?, bags.get_mut(player)?);
-    let mut items = bag.0;
-    let (kind, number, after) = match placed {
-        Some(kind) => (Some(kind), -1, types.id(BLOCKS[kind]).unwrap_or_default()),
-        None => (bag::kind(&types, before), 1, BlockId::AIR),
-    };
-    let is_free = before == BlockId::AIR || is_water(&types, before);
-    let fits = kind.is_none_or(|kind| Bag::add(&mut items, kind, number));
-    if fits && is_free == placed.is_some() && chests::is_empty(&blocks, &types, position)? {
-        blocks.set_block(position, after)?;
-        bag.0 = items;
+/// Digs a block into the bag.
+#[derive(Serialize, Deserialize, TypePath)]
+struct Dig(BlockPos);
+
+impl Action for Dig {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        let dug = context.set_block(self.0, BlockId::AIR)?;
+        match bag::kind(context.types(), dug) {
+            Some(kind) => Bag::add(&mut context.get_mut::<Bag>()?.0, kind, 1),
+            None => Ok(()),
+        }
     }
-    Ok(())
 }
 
-fn is_water(types: &BlockTypes, block: BlockId) -> bool {
+/// Places a block of this kind from the bag.
+#[derive(Serialize, Deserialize, TypePath)]
+struct Place(BlockPos, usize);
+
+impl Action for Place {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        Bag::add(&mut context.get_mut::<Bag>()?.0, self.1, -1)?;
+        let block = context.types().id(BLOCKS[self.1]).unwrap_or_default();
+        let before = context.set_block(self.0, block)?;
+        let is_free = before == BlockId::AIR || is_water(context.types(), before);
+        is_free.then_some(()).ok_or(Refusal::because("there is a block"))
+    }
+}
+
+fn is_water(types: &BlockRegistry, block: BlockId) -> bool {
     types.block(block).name().starts_with("terrane:water")
 }

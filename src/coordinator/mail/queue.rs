@@ -31,6 +31,10 @@ pub struct MailQueue {
     pub next_search: Option<Duration>,
     /// The numbers of letters of other servers that did not reach their region.
     pub returned: Vec<CrossingId>,
+    /// Letters from the store that did not reach their region, and are sent again in a while.
+    pub later: Vec<Letter>,
+    /// When they are sent again.
+    pub send_later: Duration,
 }
 
 /// A letter in the queue.
@@ -59,7 +63,14 @@ impl MailQueue {
             for_elsewhere,
             next_search,
             returned,
+            later: Vec::new(),
+            send_later: Duration::ZERO,
         }
+    }
+
+    /// Returns `true` if several servers share the world.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared
     }
 
     /// The letter in the form in which another server gets it, if it is a message of a shared type.

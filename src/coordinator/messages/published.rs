@@ -162,7 +162,7 @@ impl Published {
         self.push_column(column, update);
     }
 
-    pub(in crate::coordinator) fn push_mirror(&mut self, update: MirrorUpdate) {
+    pub(crate) fn push_mirror(&mut self, update: MirrorUpdate) {
         match (self.mirrors.get_mut(&update.id), &update.position) {
             (Some(known), None) if known.is_new => drop(self.mirrors.remove(&update.id)),
             (Some(known), Some(_)) => {

@@ -158,8 +158,14 @@ impl MailQueue {
             return self.lost_arrivals.push((id, reason));
         }
         if let Some(crossing) = letter.crossing.filter(|_| letter.from == LetterSender::Server) {
-            // It is found in the store again, here or by the next owner of its place.
-            return self.returned.push(crossing);
+            return match reason {
+                // Nobody else looks for it in the store.
+                _ if !self.is_shared() && !matches!(reason, Undeliverable::DimensionNotOpen(_)) => {
+                    self.later.push(letter)
+                }
+                // It is found in the store again, here or by the next owner of its place, or when its dimension is opened.
+                _ => self.returned.push(crossing),
+            };
         }
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {

@@ -339,6 +339,10 @@ pub fn send_astray(
     mut threads: ResMut<Threads>,
 ) {
     mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.received.forget(crossing));
+    if clock.now >= post.send_later && !post.later.is_empty() {
+        post.send_later = clock.now.saturating_add(PERIOD);
+        mem::take(&mut post.later).into_iter().for_each(|letter| post.send(letter));
+    }
     if post.for_elsewhere.is_empty() || post.next_search.is_none_or(|next| clock.now < next) {
         return;
     }
@@ -380,16 +384,26 @@ fn end_search(
         }
         let stored = || places.get(&id).copied();
         let place = saves.missed_place(&moment, id).unwrap_or_else(stored);
-        let open = place.and_then(|(dimension, column)| Some((dimensions.open.get_mut(&dimension)?, column)));
+        let open = place.and_then(|(dimension, column)| {
+            let open = dimensions.open.get_mut(&dimension).filter(|open| !open.is_closing())?;
+            Some((open, column))
+        });
         match (place, open, letter.crossing) {
             // A later round finds the letter again.
-            (None, _, Some(crossing)) if !is_known => saves.received.forget(crossing),
+            (None, _, Some(crossing)) if !is_known && post.is_shared() => saves.received.forget(crossing),
+            (None, _, Some(_)) if !is_known => post.later.push(letter),
             (None, _, None) if !is_known => post.for_elsewhere.push(letter),
             (Some(_), Some((open, column)), _) if open.may_have(column) && open.owner(column).is_none() => {
                 open.send_letter(column, letter);
             }
             // The entity is about to arrive.
-            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => saves.received.forget(crossing),
+            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => match post.is_shared() {
+                true => saves.received.forget(crossing),
+                false => post.later.push(letter),
+            },
+            (Some((dimension, _)), None, Some(_)) if !post.is_shared() => {
+                post.give_back(letter, Undeliverable::DimensionNotOpen(dimension));
+            }
             (Some((dimension, column)), _, crossing) => {
                 let block = column.chunk(0).min_block();
                 match post.share(&letter) {

@@ -1,21 +1,29 @@
 //! The client's side: chunks from the server are published as if they were the app's own.
 
+use super::actors::{ActorMessage, NamedAction, mirror_update};
 use super::worker::{self, FromWorker, ToWorker};
-use crate::chunk_sync::{EditAnswer, SyncArea, SyncProgress};
-use crate::coordinator::messages::{BlockRefused, ColumnUpdate, DecidedEdit, Published};
-use crate::simulation::SetBlock;
-use crate::simulation::{BlockAccessError, BlockTypes};
-use crate::space::DimensionId;
+use crate::chunk_sync::{EditAnswer, MAX_ACTION_BYTES, SyncArea, SyncProgress};
+use crate::coordinator::messages::{
+    ActionAnswer, ActionId, ActionOutcome, BlockRefused, ColumnUpdate, DecidedEdit, Published,
+};
+use crate::simulation::{
+    ActionOrder, Actor, BlockAccessError, BlockTypes, DecidedAction, MirrorUpdate, Refusal, RegionComponents, SetBlock,
+};
+use crate::space::{ChunkPos, DimensionId};
+use crate::view::actions::ActionPredictions;
+use crate::view::receive::Components;
 use crate::view::viewers::Place;
 use crate::view::{DimensionOpen, PublishedColumns};
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
 use rustc_hash::FxHashMap;
+use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use uuid::Uuid;
 
 /// A client's view of a dimension on a server. The chunks around this entity are in
 /// [`PublishedColumns`](crate::view::PublishedColumns), with the usual messages and meshes, as if the dimension were in this
@@ -77,10 +85,36 @@ pub struct ChunkSyncClient {
     progress: SyncProgress,
     #[reflect(ignore)]
     takes_edits: bool,
+    /// The lost connections of which the worker has not told yet. Until then, its messages are not for the next one.
+    #[reflect(ignore)]
+    lost_connections: u32,
     /// The edits that are not decided, by number.
     #[reflect(ignore)]
     edits: BTreeMap<u64, SetBlock>,
+    /// The entity that acts for the client, and its session.
+    #[reflect(ignore)]
+    actor: Option<(Uuid, u64)>,
+    /// The actions that are not decided, by number.
+    #[reflect(ignore)]
+    actions: BTreeMap<u64, SentAction>,
+    /// The actions that were done and may be lost, by number, each with its session.
+    #[reflect(ignore)]
+    done: BTreeMap<u64, u64>,
 }
+
+/// An action that was sent to the server.
+#[derive(Debug)]
+struct SentAction {
+    actor: Uuid,
+    session: u64,
+    /// The chunks in which it was predicted.
+    chunks: Vec<ChunkPos>,
+    /// Why it is about to be refused.
+    refusal: Option<Refusal>,
+}
+
+/// The actions that may be lost and are remembered, at most.
+const MOST_DONE: usize = 4_096;
 
 /// The threads of all workers, including those that still write the cache of a removed client.
 #[derive(Resource, Default)]
@@ -104,7 +138,11 @@ impl ChunkSyncClient {
             outgoing: Vec::new(),
             progress: SyncProgress::default(),
             takes_edits: false,
+            lost_connections: 0,
             edits: BTreeMap::new(),
+            actor: None,
+            actions: BTreeMap::new(),
+            done: BTreeMap::new(),
         }
     }
 
@@ -155,8 +193,99 @@ impl ChunkSyncClient {
         }
     }
 
+    /// The stable id of the entity that acts for this client, once the server has told of it. Its mirror is in this app, and
+    /// [`Actions`](crate::view::Actions) let it act.
+    pub fn actor(&self) -> Option<Uuid> {
+        self.actor.map(|(actor, _)| actor)
+    }
+
+    /// Sends an action to the server. It was predicted in these chunks.
+    pub(in crate::view) fn act(&mut self, order: &ActionOrder, bytes: &[u8], chunks: Vec<ChunkPos>) {
+        let ActionOrder { id, actor, session, .. } = *order;
+        let named = NamedAction { name: order.action.name().to_owned(), bytes: bytes.to_vec() };
+        let bytes = crate::bytes::put_value(Vec::new(), &named);
+        // The server's side of the connection refuses it.
+        let refusal = (bytes.len() > MAX_ACTION_BYTES).then_some(Refusal::TooLarge);
+        self.actions.insert(id, SentAction { actor, session, chunks, refusal });
+        if self.worker.is_some() {
+            self.orders.push(ToWorker::Act { number: id, bytes });
+        }
+    }
+
+    /// The decision about an action.
+    fn decide_action(&mut self, EditAnswer { id, is_accepted }: EditAnswer, sent: SentAction, news: &mut Published) {
+        let SentAction { actor, session, chunks, refusal } = sent;
+        let result = match is_accepted {
+            true => Ok((self.dimension, chunks)),
+            false => Err(refusal.unwrap_or(Refusal::Unanswered)),
+        };
+        if is_accepted {
+            if self.done.len() >= MOST_DONE {
+                self.done.pop_first();
+            }
+            self.done.insert(id, session);
+        }
+        news.acted.push(DecidedAction { id, actor, result });
+    }
+
+    /// Takes in what the server tells of the actor.
+    fn hear_of_actor(
+        &mut self,
+        message: ActorMessage,
+        components: &RegionComponents,
+        predictions: &mut ActionPredictions,
+        news: &mut Published,
+    ) {
+        match (message, self.actor) {
+            (ActorMessage::Begins { actor, session }, before) => {
+                self.end_actor_unless(Some(actor), news);
+                predictions.set_session(actor, session);
+                self.actor = Some((actor, session));
+                // After a new connection, actions of an earlier session may be lost: the state tells which.
+                debug_assert!(before.is_none_or(|(of, last)| of != actor || last <= session));
+            }
+            (ActorMessage::State { block, offset, elapsed, components: sent }, Some((actor, session))) => {
+                let update = mirror_update(actor, self.dimension, (block, offset, elapsed), sent, components);
+                let number = components.mirror_number(TypeId::of::<Actor>());
+                let known = number.and_then(|number| update.components.get(&number)?.downcast_ref::<Actor>());
+                if let Some(last) = known.map(Actor::last) {
+                    let earlier = self.done.extract_if(.., |_, of| *of < session);
+                    let lost = earlier.filter(|(id, of)| last.0 < session && (*of, *id) > last).map(|(id, _)| id);
+                    news.settled.extend(lost.map(|id| settled(id, actor, ActionOutcome::Lost)));
+                }
+                news.push_mirror(update);
+            }
+            (ActorMessage::Gone, _) => self.end_actor_unless(None, news),
+            (ActorMessage::Refused(id, reason), _) => {
+                if let Some(sent) = self.actions.get_mut(&id) {
+                    sent.refusal = Some(reason);
+                }
+            }
+            (ActorMessage::Durable(ids), Some((actor, _))) => {
+                let ids = ids.into_iter().filter(|id| self.done.remove(id).is_some());
+                news.settled.extend(ids.map(|id| settled(id, actor, ActionOutcome::Durable)));
+            }
+            (ActorMessage::Lost(ids), Some((actor, _))) => {
+                let ids = ids.into_iter().filter(|id| self.done.remove(id).is_some());
+                news.settled.extend(ids.map(|id| settled(id, actor, ActionOutcome::Lost)));
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// Removes the mirror of the actor, unless it is this one.
+    fn end_actor_unless(&mut self, stays: Option<Uuid>, news: &mut Published) {
+        if let Some((actor, _)) = self.actor.filter(|(actor, _)| Some(*actor) != stays) {
+            self.actor = None;
+            news.push_mirror(MirrorUpdate::gone(actor));
+        }
+    }
+
     /// The decision about an edit, for the predictions, and the refusal for the game.
     fn decide(&mut self, EditAnswer { id, is_accepted }: EditAnswer, news: &mut Published) {
+        if let Some(sent) = self.actions.remove(&id) {
+            return self.decide_action(EditAnswer { id, is_accepted }, sent, news);
+        }
         let Some(request) = self.edits.remove(&id) else { return };
         let chunk = request.position.chunk();
         news.decided.push(DecidedEdit { number: id, dimension: self.dimension, chunk, is_accepted });
@@ -171,6 +300,7 @@ impl ChunkSyncClient {
     pub fn disconnected(&mut self) {
         self.outgoing.clear();
         self.takes_edits = false;
+        self.lost_connections += 1;
         self.orders.push(ToWorker::Disconnected);
     }
 
@@ -186,7 +316,12 @@ impl ChunkSyncClient {
     }
 
     /// Handles what the worker has told.
-    fn take_results(&mut self, news: &mut Published) {
+    fn take_results(
+        &mut self,
+        components: &RegionComponents,
+        predictions: &mut ActionPredictions,
+        news: &mut Published,
+    ) {
         let dimension = self.dimension;
         // Without a worker no edit is ever answered.
         let mut is_gone = self.worker.is_none();
@@ -202,11 +337,16 @@ impl ChunkSyncClient {
                 FromWorker::Column(column, update) => news.update_column((dimension, column), update),
                 FromWorker::Chunk(chunk, blocks) => _ = news.chunks.insert((dimension, chunk), blocks),
                 FromWorker::Light(light) => _ = news.light.insert((dimension, light.pos()), light),
-                FromWorker::Message(message) => self.outgoing.push(message),
+                FromWorker::Message(message) if self.lost_connections == 0 => self.outgoing.push(message),
+                FromWorker::Message(_) => {}
                 FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
                 FromWorker::Edit(answer) => self.decide(answer, news),
+                FromWorker::Actor(message) => match ActorMessage::decode(&message) {
+                    Ok(message) => self.hear_of_actor(message, components, predictions, news),
+                    Err(error) => warn!("the server sent an invalid message about the actor: {error}"),
+                },
                 FromWorker::Disconnected => {
-                    self.outgoing.clear();
+                    self.lost_connections = self.lost_connections.saturating_sub(1);
                     self.takes_edits = false;
                 }
                 FromWorker::Progress { area, progress, takes_edits } => {
@@ -216,7 +356,7 @@ impl ChunkSyncClient {
         }
         if is_gone {
             self.takes_edits = false;
-            let lost: Vec<u64> = self.edits.keys().copied().collect();
+            let lost: Vec<u64> = self.edits.keys().chain(self.actions.keys()).copied().collect();
             lost.into_iter().for_each(|id| self.decide(EditAnswer { id, is_accepted: false }, news));
         }
     }
@@ -273,11 +413,13 @@ pub(in crate::view) fn apply_results(
     mut clients: Query<(Entity, &mut ChunkSyncClient)>,
     mut backlog: ResMut<Published>,
     mut published: ResMut<PublishedColumns>,
-    mut known: Local<FxHashMap<Entity, (u64, DimensionId)>>,
+    (components, mut predictions): (Option<Res<Components>>, ResMut<ActionPredictions>),
+    mut known: Local<FxHashMap<Entity, (u64, DimensionId, Option<Uuid>)>>,
     mut commands: Commands,
 ) {
+    let Some(components) = components else { return };
     let mut news = Published::default();
-    known.retain(|entity, (life, dimension)| {
+    known.retain(|entity, (life, dimension, actor)| {
         let is_here = clients.get(*entity).is_ok_and(|(_, client)| client.life == *life);
         if !is_here {
             // Results of the old client that wait are dropped.
@@ -285,6 +427,7 @@ pub(in crate::view) fn apply_results(
             backlog.chunks.retain(|(of, _), _| *of != *dimension);
             published.forget_predictions(*dimension);
             news.append(unloaded(&published, *dimension));
+            actor.iter().for_each(|actor| news.push_mirror(MirrorUpdate::gone(*actor)));
             if let Ok(mut entity) = commands.get_entity(*entity) {
                 entity.try_remove::<DimensionOpen>();
             }
@@ -293,14 +436,18 @@ pub(in crate::view) fn apply_results(
     });
     for (entity, mut client) in &mut clients {
         let dimension = client.dimension;
-        if known.insert(entity, (client.life, dimension)).is_none() {
+        client.take_results(&components.0, &mut predictions, &mut news);
+        if known.insert(entity, (client.life, dimension, client.actor())).is_none() {
             commands.entity(entity).insert(DimensionOpen { id: dimension });
         }
-        client.take_results(&mut news);
     }
     if !news.is_empty() {
         backlog.append(news);
     }
+}
+
+fn settled(id: u64, actor: Uuid, outcome: ActionOutcome) -> ActionAnswer {
+    ActionAnswer { action: ActionId(id), actor, outcome }
 }
 
 /// Unloads all columns of a dimension.

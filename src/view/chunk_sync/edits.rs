@@ -1,13 +1,18 @@
 //! Edits of clients, on the server.
 
 use super::ChunkSyncPeer;
+use super::actors::NamedAction;
 use crate::block::BlockId;
-use crate::chunk_sync::SyncEdit;
-use crate::simulation::SetBlock;
-use crate::simulation::{BlockTypes, Viewer};
+use crate::bytes;
+use crate::chunk_sync::{SyncAction, SyncEdit, SyncWish};
+use crate::coordinator::MainLink;
+use crate::coordinator::passes::letters::post_letters;
+use crate::simulation::{ActionOrder, BlockTypes, ErasedAction, Letter, Refusal, SetBlock, Viewer};
+use crate::view::actions::KnownActions;
 use crate::view::requests::EditQueue;
 use crate::view::viewers::Place;
 use bevy::prelude::*;
+use std::sync::Arc;
 
 /// A client asks to set a block, which lies within the reach of its viewer, and within the rate of its
 /// [`SyncLimits`](crate::chunk_sync::SyncLimits). The edit is made unless an observer refuses it.
@@ -52,24 +57,58 @@ impl ClientEdit {
     }
 }
 
-/// Sends the edits of clients to regions, if they are in reach and the game does not refuse them.
+/// Sends the edits and actions of clients to regions. An edit of a client without an actor must be in reach, and the game may refuse it;
+/// the others are checked in the regions.
 pub(in crate::view) fn judge_edits(
     world: &mut World,
     peers: &mut QueryState<(Entity, &mut ChunkSyncPeer)>,
     viewers: &mut QueryState<(Option<&Viewer>, Place)>,
 ) {
-    let mut asked: Vec<(Entity, SyncEdit, bool)> = Vec::new();
+    let mut wishes: Vec<(Entity, SyncWish)> = Vec::new();
     for (entity, mut peer) in peers.iter_mut(world) {
-        let edits = peer.bypass_change_detection().take_edits();
-        asked.extend(edits.into_iter().map(|(edit, is_current)| (entity, edit, is_current)));
+        let wished = peer.bypass_change_detection().take_wishes();
+        wishes.extend(wished.into_iter().map(|wish| (entity, wish)));
     }
-    for (peer, edit, is_current) in asked {
-        let request = judge(world, viewers, peer, &edit, is_current);
-        let number = request.map(|request| world.resource_mut::<EditQueue>().push_of_client(request));
-        if let Some(mut peer) = world.get_mut::<ChunkSyncPeer>(peer) {
-            peer.note_edit(&edit, number);
+    let mut letters = Vec::new();
+    let sets_blocks = world.resource::<KnownActions>().0.contains(SetBlock::type_path());
+    for (entity, wish) in wishes {
+        let Some(peer) = world.get::<ChunkSyncPeer>(entity) else { continue };
+        let (id, action) = match wish {
+            SyncWish::Edit(edit) if peer.actor().is_some() && sets_blocks => {
+                let (dimension, block) = (peer.dimension(), BlockId::new(edit.block));
+                let action: Arc<dyn ErasedAction> = Arc::new(SetBlock { dimension, position: edit.position, block });
+                (edit.id, Ok(action))
+            }
+            SyncWish::Edit(edit) => {
+                let request = judge(world, viewers, entity, &edit);
+                let number = request.map(|request| world.resource_mut::<EditQueue>().push_of_client(request));
+                if let Some(mut peer) = world.get_mut::<ChunkSyncPeer>(entity) {
+                    peer.note_edit(&edit, number);
+                }
+                continue;
+            }
+            SyncWish::Action(SyncAction { id, bytes }) => (id, read(world, &bytes)),
+        };
+        let of = peer.actor().zip(peer.session()).ok_or(Refusal::NotHere);
+        let order = of.and_then(|(actor, session)| Ok((actor, session, action?)));
+        let order = order.map(|(actor, session, action)| {
+            let order = world.resource_mut::<EditQueue>().number();
+            letters.push(Letter::action(ActionOrder { id: order, actor, session, number: id, action }));
+            order
+        });
+        if let Some(mut peer) = world.get_mut::<ChunkSyncPeer>(entity) {
+            peer.note_action(id, order);
         }
     }
+    if !letters.is_empty() {
+        world.resource::<MainLink>().request(post_letters, letters);
+    }
+}
+
+/// Reads an action of a client.
+fn read(world: &World, bytes: &[u8]) -> Result<Arc<dyn ErasedAction>, Refusal> {
+    let NamedAction { name, bytes } = bytes::value(bytes).map_err(Refusal::Because)?;
+    world.resource::<KnownActions>().0.decode(&name, &bytes)
 }
 
 /// The edit that is to be made, if any.
@@ -78,9 +117,9 @@ fn judge(
     viewers: &mut QueryState<(Option<&Viewer>, Place)>,
     entity: Entity,
     edit: &SyncEdit,
-    is_current: bool,
 ) -> Option<SetBlock> {
     let peer = world.get::<ChunkSyncPeer>(entity)?;
+    let is_current = peer.is_current(edit);
     let (dimension, position, block) = (peer.dimension(), edit.position, BlockId::new(edit.block));
     if let Some(viewer) = peer.viewer(entity) {
         let (viewer, place) = viewers.get(world, viewer).ok()?;

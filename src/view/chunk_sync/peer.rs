@@ -1,15 +1,16 @@
 //! The server's side: one component per client.
 
+use super::actors::ActorMessage;
 use crate::block::{BlockId, BlockRegistry};
 use crate::chunk::Chunk;
 use crate::chunk_sync::{
-    FoundChunk, KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress,
+    FoundChunk, KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress, SyncWish,
 };
 use crate::coordinator::answers::ask_chunks;
-use crate::coordinator::messages::{AskChunks, AskError, ChunkState, ChunksAnswer};
+use crate::coordinator::messages::{ActionId, AskChunks, AskError, ChunkState, ChunksAnswer};
 use crate::coordinator::{MAX_WHOLE_HEIGHT, MainLink};
-use crate::simulation::{BlockTypes, Viewer};
-use crate::space::{ChunkPos, DimensionId, chunk_heights};
+use crate::simulation::{BlockTypes, DecidedAction, Position, Refusal, Viewer};
+use crate::space::{BlockPos, ChunkPos, DimensionId, chunk_heights};
 use crate::view::receive::DecidedEdits;
 use crate::view::viewers::{Place, PlaceItem};
 use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
@@ -20,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use uuid::Uuid;
 
 /// The number of chunks that are looked up for one client at a time.
 const MAX_LOOKED_UP: usize = 256;
@@ -96,7 +98,27 @@ pub struct ChunkSyncPeer {
     /// The client's edits on their way to regions, by the numbers of the main world.
     #[reflect(ignore)]
     edits: FxHashMap<u64, (u64, ChunkPos)>,
+    /// The entity that acts for the client.
+    #[reflect(ignore)]
+    actor: Option<Uuid>,
+    /// The session of the actor; `None` until it is in the world.
+    #[reflect(ignore)]
+    session: Option<u64>,
+    /// What the client was told of its actor.
+    #[reflect(ignore)]
+    told: FxHashMap<String, Vec<u8>>,
+    #[reflect(ignore)]
+    told_block: Option<BlockPos>,
+    /// The client's actions on their way to regions, by their numbers here.
+    #[reflect(ignore)]
+    actions: FxHashMap<u64, u64>,
+    /// The client's actions that were done and are not durable, by their numbers here.
+    #[reflect(ignore)]
+    done: BTreeMap<u64, u64>,
 }
+
+/// The actions of a client that are not durable and are remembered, at most.
+const MOST_DONE: usize = 4_096;
 
 /// Limits what a client may receive.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +133,130 @@ impl ChunkSyncPeer {
     pub fn new(dimension: DimensionId) -> Self {
         let (limits, outgoing, edits) = Default::default();
         let (tie, began) = (Tie::Own, Instant::now());
-        Self { dimension, limits, tie, server: None, known: None, outgoing, began, asked: None, edits }
+        let (actor, session, told, told_block, actions, done) = Default::default();
+        Self {
+            dimension,
+            limits,
+            tie,
+            server: None,
+            known: None,
+            outgoing,
+            began,
+            asked: None,
+            edits,
+            actor,
+            session,
+            told,
+            told_block,
+            actions,
+            done,
+        }
+    }
+
+    /// Lets the client act for the entity with this stable id, such as its player. The entity has an
+    /// [`Actor`](crate::simulation::Actor). The client gets a mirror of it, with its saved and mirrored components, and its
+    /// [`SetBlock`](crate::view::SetBlock)s are actions of the entity too if the game has registered that action.
+    ///
+    /// Who the client is must be known from the connection. The entity's region checks what it does.
+    pub fn with_actor(mut self, actor: Uuid) -> Self {
+        self.set_actor(Some(actor));
+        self
+    }
+
+    /// Lets the client act for another entity, or for none.
+    pub fn set_actor(&mut self, actor: Option<Uuid>) {
+        self.tell_gone();
+        self.actor = actor;
+    }
+
+    /// The stable id of the entity that acts for the client.
+    pub fn actor(&self) -> Option<Uuid> {
+        self.actor
+    }
+
+    /// Returns `true` if a session of the actor has begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// Returns `true` if a session of the actor can begin: the client is there, and none has begun.
+    pub(super) fn may_begin(&self) -> bool {
+        self.session.is_none() && self.server.is_some()
+    }
+
+    /// Begins a session of the actor.
+    pub(super) fn begin(&mut self, session: u64) {
+        let (Some(actor), Some(server)) = (self.actor, &mut self.server) else { return };
+        self.session = Some(session);
+        (self.told, self.told_block) = Default::default();
+        server.take_actions();
+        server.tell_of_actor(ActorMessage::Begins { actor, session }.encode());
+    }
+
+    /// Tells the client the state of its actor, as far as it has changed.
+    pub(super) fn tell_state(
+        &mut self,
+        (Position { block, offset, .. }, elapsed): (Position, Duration),
+        mut components: Vec<(String, Vec<u8>)>,
+    ) {
+        let (Some(_), Some(server)) = (self.session, &mut self.server) else { return };
+        components.retain(|(name, bytes)| self.told.get(name) != Some(bytes));
+        if components.is_empty() && self.told_block.replace(block) == Some(block) {
+            return;
+        }
+        self.told_block = Some(block);
+        self.told.extend(components.iter().cloned());
+        server.tell_of_actor(ActorMessage::State { block, offset, elapsed, components }.encode());
+    }
+
+    /// Tells the client that its actor is gone.
+    pub(super) fn tell_gone(&mut self) {
+        if let (Some(_), Some(server)) = (self.session.take(), &mut self.server) {
+            server.tell_of_actor(ActorMessage::Gone.encode());
+        }
+    }
+
+    /// Tells the client that one of its actions is durable or lost.
+    pub(super) fn tell_settled(&mut self, action: ActionId, is_durable: bool) {
+        let (Some(id), Some(server)) = (self.done.remove(&action.0), &mut self.server) else { return };
+        let message = if is_durable { ActorMessage::Durable(vec![id]) } else { ActorMessage::Lost(vec![id]) };
+        server.tell_of_actor(message.encode());
+    }
+
+    /// Notes that an action of the client is on its way to its region, as an order with this number, or why it is refused.
+    pub(super) fn note_action(&mut self, id: u64, order: Result<u64, Refusal>) {
+        match order {
+            Ok(number) => _ = self.actions.insert(number, id),
+            Err(refusal) => self.refuse_action(id, refusal),
+        }
+    }
+
+    fn refuse_action(&mut self, id: u64, refusal: Refusal) {
+        if let Some(server) = &mut self.server {
+            server.tell_of_actor(ActorMessage::Refused(id, refusal).encode());
+            server.action_decided(id, None);
+        }
+    }
+
+    /// Tells the client what has become of an action.
+    fn tell_decided(&mut self, decided: &DecidedAction) {
+        let Some(id) = self.actions.remove(&decided.id) else { return };
+        match (&decided.result, &mut self.server) {
+            (Ok((_, chunks)), Some(server)) => {
+                if self.done.len() >= MOST_DONE {
+                    self.done.pop_first();
+                }
+                self.done.insert(decided.id, id);
+                server.action_decided(id, Some(chunks));
+            }
+            (Err(refusal), _) => self.refuse_action(id, refusal.clone()),
+            (Ok(_), None) => {}
+        }
+    }
+
+    /// The session in which the client acts.
+    pub(super) fn session(&self) -> Option<u64> {
+        self.session
     }
 
     /// Sends the client what this entity of the main world sees. The entity has a [`Viewer`], or is the
@@ -166,10 +311,14 @@ impl ChunkSyncPeer {
         self.limits.edit_reach as f32
     }
 
-    /// The client's new edits, each with whether it was made on the newest state of its chunk.
-    pub(super) fn take_edits(&mut self) -> Vec<(SyncEdit, bool)> {
-        let Some(server) = &mut self.server else { return Vec::new() };
-        server.take_edits().into_iter().map(|edit| (edit, server.is_current(&edit))).collect()
+    /// The client's new edits and actions.
+    pub(super) fn take_wishes(&mut self) -> Vec<SyncWish> {
+        self.server.as_mut().map(SyncServer::take_wishes).unwrap_or_default()
+    }
+
+    /// Returns `true` if an edit was made on the newest state of its chunk.
+    pub(super) fn is_current(&self, edit: &SyncEdit) -> bool {
+        self.server.as_ref().is_some_and(|server| server.is_current(edit))
     }
 
     /// Notes the number under which an edit was sent to its region; `None` if it is refused.
@@ -305,7 +454,7 @@ pub(in crate::view) fn apply_changes(
             _ => columns.insert((*dimension, *column)),
         };
     }
-    if columns.is_empty() && chunks.is_empty() && decided.edits.is_empty() {
+    if columns.is_empty() && chunks.is_empty() && decided.edits.is_empty() && decided.actions.is_empty() {
         return;
     }
     for mut peer in &mut peers {
@@ -319,6 +468,9 @@ pub(in crate::view) fn apply_changes(
             if let Some((id, chunk)) = peer.edits.remove(&edit.number) {
                 server.edit_decided(id, chunk, edit.is_accepted);
             }
+        }
+        if !peer.actions.is_empty() {
+            decided.actions.iter().for_each(|decided| peer.tell_decided(decided));
         }
     }
 }

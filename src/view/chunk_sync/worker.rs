@@ -34,6 +34,7 @@ pub(super) enum ToWorker {
     Look(SyncArea),
     Message(Vec<u8>),
     Edit { number: u64, position: BlockPos, block: BlockId },
+    Act { number: u64, bytes: Vec<u8> },
     Disconnected,
 }
 
@@ -51,6 +52,8 @@ pub(super) enum FromWorker {
     Nonsense(SyncError),
     /// An edit is decided. The chunks that were reported before include the decision.
     Edit(EditAnswer),
+    /// News of the entity that acts for the client.
+    Actor(Vec<u8>),
     /// The connection was lost. No earlier message is for the next one.
     Disconnected,
     /// The progress with the chunks of an area.
@@ -118,6 +121,7 @@ fn follow(client: &mut SyncClient, order: ToWorker, ground: &ShownColumns, now: 
             Some(block) => client.edit(now, number, position, block),
             None => client.refuse([number]),
         },
+        ToWorker::Act { number, bytes } => client.act(now, number, bytes),
         ToWorker::Message(message) => {
             if let Err(error) = client.receive(&message) {
                 let _ = told.send(FromWorker::Nonsense(error));
@@ -249,6 +253,7 @@ impl ShownColumns {
                 self.advance_light(told);
                 let _ = told.send(FromWorker::Edit(answer));
             }
+            SyncNews::Actor(message) => _ = told.send(FromWorker::Actor(message)),
             SyncNews::Current(_) => {}
         }
     }

@@ -4,8 +4,8 @@ mod edits;
 
 use super::cache::CachedChunk;
 use super::{
-    ChunkCache, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, KnownVersion, MAX_QUESTIONS, ServerMessage,
-    SyncArea, SyncEdit, SyncError, SyncWelcome,
+    ActorNews, ChunkCache, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, KnownVersion, MAX_ACTION_BYTES,
+    MAX_QUESTIONS, ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome, SyncWish,
 };
 use crate::block::BlockId;
 use crate::space::{BlockPos, ChunkPos};
@@ -47,6 +47,8 @@ pub enum SyncNews {
     /// An edit is decided. The content of its chunk, as of the news before, includes the decision. An edit that cannot be
     /// made, or whose answer does not come, counts as refused.
     Edit(EditAnswer),
+    /// News of the entity that acts for the client.
+    Actor(Vec<u8>),
     /// The server has another world than the cache: all earlier news is invalid.
     AnotherWorld,
 }
@@ -214,7 +216,15 @@ impl SyncClient {
     pub fn edit(&mut self, now: Duration, id: u64, position: BlockPos, block: BlockId) {
         let held = self.chunks.get(&position.chunk());
         let edit = held.map(|held| SyncEdit { id, position, block: block.index(), base: held.known });
-        if !edit.is_some_and(|edit| self.edits.make(now, edit)) {
+        if !edit.is_some_and(|edit| self.edits.make(now, SyncWish::Edit(edit))) {
+            self.refuse([id]);
+        }
+    }
+
+    /// Asks the server for an action. [`SyncNews::Edit`] answers it. `id` and `now` are as for an [`edit`](Self::edit).
+    pub fn act(&mut self, now: Duration, id: u64, bytes: Vec<u8>) {
+        let fits = bytes.len() <= MAX_ACTION_BYTES;
+        if !fits || !self.edits.make(now, SyncWish::Action(SyncAction { id, bytes })) {
             self.refuse([id]);
         }
     }
@@ -265,6 +275,11 @@ impl SyncClient {
             self.progress.message_bytes += message.len() as u64;
             return Ok(());
         }
+        if let Some(read) = ActorNews::decode(message) {
+            self.news.push_back(SyncNews::Actor(read?.bytes));
+            self.progress.message_bytes += message.len() as u64;
+            return Ok(());
+        }
         let read = ServerMessage::decode(message)?;
         self.progress.message_bytes += message.len() as u64;
         match read {
@@ -308,7 +323,7 @@ impl SyncClient {
             let lost = self.edits.withdraw();
             self.refuse(lost);
             // Answers about edits count in any world.
-            self.news.retain(|news| matches!(news, SyncNews::Edit(_)));
+            self.news.retain(|news| matches!(news, SyncNews::Edit(_) | SyncNews::Actor(_)));
             self.news.push_back(SyncNews::AnotherWorld);
         }
         self.with_cache(|cache| cache.set_about(message));

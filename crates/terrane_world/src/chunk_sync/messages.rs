@@ -1,7 +1,7 @@
 //! The messages of clients and servers, their [`SyncArea`] and [`SyncError`]. A message is a format byte, then postcard; those of the
 //! server are compressed by zlib.
 //!
-//! Messages about edits have a format byte of their own. A server announces that it takes edits, so a client or a server that
+//! Messages about edits and about actions have format bytes of their own. A server announces that it takes edits, so a client or a server that
 //! does not know that format gets none of them from the other side, except for this announcement.
 
 use crate::block::{BlockComponentRecord, BlockRecord};
@@ -26,9 +26,16 @@ const MAX_TYPES: usize = 1 << 20;
 /// The maximum number of edits or answers in one message, and of a client's unanswered edits.
 pub(super) const MAX_EDITS: usize = 1_024;
 
-/// The format of messages about chunks, and of messages about edits.
+/// The formats of messages about chunks, about edits, and about actions.
 const CHUNKS: u8 = 1;
 const EDITS: u8 = 2;
+const ACTIONS: u8 = 3;
+/// The maximum size of an action, in bytes.
+pub const MAX_ACTION_BYTES: usize = 1_024;
+/// The size of actions in one message, without the last of them.
+pub(super) const ACTIONS_AT_ONCE: usize = 32 << 10;
+/// The maximum size of a server's news of an actor, decompressed.
+const MAX_ACTOR_BYTES: usize = 1 << 20;
 /// The maximum size of a client's message. A question takes up to 46 bytes, an edit up to 61.
 const MAX_CLIENT_BYTES: usize = 64 << 10;
 /// The maximum size of a server's decompressed message: more than the largest stored chunk with its components.
@@ -128,12 +135,38 @@ pub struct EditRequests {
     pub edits: Vec<SyncEdit>,
 }
 
-/// The server's answer to an edit.
+/// An action of a client. What it does is in bytes of the game's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SyncAction {
+    /// The client's number for the action. Edits and actions have numbers of their own, all different.
+    pub id: u64,
+    /// The action, at most [`MAX_ACTION_BYTES`].
+    #[serde(with = "serde_bytes")]
+    pub bytes: Vec<u8>,
+}
+
+/// A client's message with actions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActionRequests {
+    /// The actions, in order, at most 1,024.
+    #[serde(deserialize_with = "up_to::<_, _, MAX_EDITS>")]
+    pub actions: Vec<SyncAction>,
+}
+
+/// The server's news of the entity that acts for a client, in bytes of the app's.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActorNews {
+    /// The news.
+    #[serde(with = "serde_bytes")]
+    pub bytes: Vec<u8>,
+}
+
+/// The server's answer to an edit or an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditAnswer {
-    /// The client's number for the edit.
+    /// The client's number for the edit or the action.
     pub id: u64,
-    /// `true` if the edit was made. The server has sent the chunk with it before.
+    /// `true` if it was made. The server has sent the chunks with it before.
     pub is_accepted: bool,
 }
 
@@ -163,6 +196,46 @@ impl EditRequests {
         } else {
             parse(body)
         })
+    }
+}
+
+impl ActionRequests {
+    /// Encodes the message.
+    pub fn encode(&self) -> Vec<u8> {
+        put_value(vec![ACTIONS], self)
+    }
+
+    /// Decodes a message; `None` if it is not about actions. The needed memory is a small multiple of its length.
+    ///
+    /// # Errors
+    /// Fails if the bytes are not such a message, or too many, or if an action has too many.
+    pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
+        let body = message.strip_prefix(&[ACTIONS])?;
+        if message.len() > MAX_CLIENT_BYTES {
+            return Some(Err(SyncError::TooLarge { limit: MAX_CLIENT_BYTES }));
+        }
+        Some(parse(body).and_then(|requests: Self| {
+            match requests.actions.iter().all(|action| action.bytes.len() <= MAX_ACTION_BYTES) {
+                true => Ok(requests),
+                false => Err(SyncError::TooLarge { limit: MAX_ACTION_BYTES }),
+            }
+        }))
+    }
+}
+
+impl ActorNews {
+    /// Encodes the message.
+    pub fn encode(&self) -> Vec<u8> {
+        compressed(ACTIONS, self)
+    }
+
+    /// Decodes a message; `None` if it is not about an actor.
+    ///
+    /// # Errors
+    /// Fails if the bytes are not such a message, or too many.
+    pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
+        let body = message.strip_prefix(&[ACTIONS])?;
+        Some(decompressed(body, MAX_ACTOR_BYTES).and_then(|plain| parse(&plain)))
     }
 }
 
@@ -246,7 +319,7 @@ fn body(message: &[u8]) -> Result<&[u8], SyncError> {
     match message.split_first() {
         None => Err(SyncError::Malformed { reason: "it is empty".into() }),
         Some((&CHUNKS, body)) => Ok(body),
-        Some((&found, _)) => Err(SyncError::Format { found, known: EDITS }),
+        Some((&found, _)) => Err(SyncError::Format { found, known: ACTIONS }),
     }
 }
 

@@ -4,8 +4,8 @@ mod edits;
 
 use super::messages::{MAX_ANSWERS, MAX_EDITS};
 use super::{
-    Budget, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion, ServerMessage, SyncArea,
-    SyncEdit, SyncError, SyncWelcome,
+    ActionRequests, ActorNews, Budget, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion,
+    ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome,
 };
 use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::space::{ChunkPos, ColumnPos, disc_radius};
@@ -93,6 +93,25 @@ pub struct SyncServerProgress {
     pub bytes: u64,
 }
 
+/// What a client wants to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SyncWish {
+    /// An edit of a block.
+    Edit(SyncEdit),
+    /// An action of the game.
+    Action(SyncAction),
+}
+
+impl SyncWish {
+    /// The client's number for it.
+    pub fn id(&self) -> u64 {
+        match self {
+            Self::Edit(edit) => edit.id,
+            Self::Action(action) => action.id,
+        }
+    }
+}
+
 /// One client on the server. See the [module](super).
 ///
 /// Each chunk that the client asks for is first [wanted](Self::wanted), then [found](Self::found), and then sent in one of
@@ -122,6 +141,10 @@ pub struct SyncServer {
     held_answers: usize,
     held_edits: Vec<EditAnswer>,
     edits: EditBook,
+    /// `true` if the client may act.
+    takes_actions: bool,
+    /// News of the client's actor, which come before everything else.
+    actor_news: VecDeque<Vec<u8>>,
     budget: Option<Budget>,
     progress: SyncServerProgress,
 }
@@ -226,6 +249,8 @@ impl SyncServer {
             held_answers: 0,
             held_edits: Vec::new(),
             edits: EditBook::default(),
+            takes_actions: false,
+            actor_news: VecDeque::new(),
             budget: None,
             progress: SyncServerProgress::default(),
         };
@@ -260,6 +285,11 @@ impl SyncServer {
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
         if let Some(read) = EditRequests::decode(message) {
             read?.edits.into_iter().for_each(|edit| self.take_edit(edit));
+            return Ok(());
+        }
+        if let Some(read) = ActionRequests::decode(message) {
+            let actions = read?.actions.into_iter().filter(|_| self.takes_actions);
+            actions.for_each(|action| self.edits.take_in_action(action));
             return Ok(());
         }
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
@@ -329,8 +359,19 @@ impl SyncServer {
         }
     }
 
-    /// The client's edits that are to be decided. Report each decision with [`edit_decided`](Self::edit_decided).
-    pub fn take_edits(&mut self) -> Vec<SyncEdit> {
+    /// Lets the client act. Its actions are ignored before.
+    pub fn take_actions(&mut self) {
+        self.takes_actions = true;
+    }
+
+    /// Sends the client news of its actor, before everything else.
+    pub fn tell_of_actor(&mut self, bytes: Vec<u8>) {
+        self.actor_news.push_back(ActorNews { bytes }.encode());
+    }
+
+    /// The client's edits and actions that are to be decided, in their order. Report each decision with
+    /// [`edit_decided`](Self::edit_decided) or [`action_decided`](Self::action_decided).
+    pub fn take_wishes(&mut self) -> Vec<SyncWish> {
         self.edits.take_incoming()
     }
 
@@ -350,6 +391,25 @@ impl SyncServer {
         if !is_accepted {
             return self.refuse(chunk, id);
         }
+        self.wait_for(id, chunk);
+    }
+
+    /// Reports the decision about an action: the chunks that it has changed, or `None` if it is refused. Call [`changed`](Self::changed)
+    /// before for each chunk. The answer waits until all of them are sent.
+    pub fn action_decided(&mut self, id: u64, chunks: Option<&[ChunkPos]>) {
+        if !self.edits.is_open(id) {
+            return;
+        }
+        let Some(chunks) = chunks else { return self.refuse(ChunkPos::default(), id) };
+        self.edits.divide(id, chunks);
+        chunks.iter().for_each(|chunk| self.wait_for(id, *chunk));
+        if chunks.is_empty() {
+            let answer = EditAnswer { id, is_accepted: true };
+            self.ready.push_front((ChunkPos::default(), Ready::Edit(answer)));
+        }
+    }
+
+    fn wait_for(&mut self, id: u64, chunk: ChunkPos) {
         match self.interests.get(&chunk).map(|interest| interest.stage) {
             // The client does not see the chunk, or was told of it.
             None | Some(Stage::Unseen | Stage::Told) => self.accept(chunk, vec![id]),
@@ -361,13 +421,19 @@ impl SyncServer {
 
     /// Answers edits of a chunk. After refusals, the newest news of the chunk and then the answers to its edits, in their order,
     /// come before everything else.
-    fn accept(&mut self, chunk: ChunkPos, ids: Vec<u64>) {
-        let (mut first, mut newest, mut answers, mut others) = (VecDeque::new(), None, Vec::new(), Vec::new());
+    fn accept(&mut self, chunk: ChunkPos, mut ids: Vec<u64>) {
+        let mut chunks = vec![chunk];
+        self.edits.complete(&mut ids, &mut chunks);
+        let (mut first, mut newest, mut answers, mut others) = (VecDeque::new(), Vec::new(), Vec::new(), Vec::new());
         for (of, ready) in mem::take(&mut self.ready) {
             match ready {
                 Ready::Edit(EditAnswer { is_accepted: false, .. }) => first.push_back((of, ready)),
-                Ready::Chunk(_) | Ready::Change(_) if of == chunk => newest = Some((of, ready)),
-                Ready::Edit(_) if of == chunk => answers.push((of, ready)),
+                Ready::Chunk(_) | Ready::Change(_) if chunks.contains(&of) => {
+                    // Only the newest news of a chunk counts.
+                    newest.retain(|(other, _)| *other != of);
+                    newest.push((of, ready));
+                }
+                Ready::Edit(_) if chunks.contains(&of) => answers.push((of, ready)),
                 _ => others.push((of, ready)),
             }
         }
@@ -589,8 +655,12 @@ impl SyncServer {
             self.edits.is_announced = false;
             return Some(greeting);
         }
-        if self.limits.edits_per_second > 0 && !mem::replace(&mut self.edits.is_announced, true) {
+        let takes_any = self.limits.edits_per_second > 0 || self.takes_actions;
+        if takes_any && !mem::replace(&mut self.edits.is_announced, true) {
             return Some(EditMessage::Taken.encode());
+        }
+        if let Some(news) = self.actor_news.pop_front() {
+            return Some(news);
         }
         match self.ready.front()? {
             (_, Ready::Chunk(_)) => self.next_answers(),

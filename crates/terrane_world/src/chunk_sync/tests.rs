@@ -93,7 +93,7 @@ impl Wire {
                 SyncNews::Current(chunk) => self.told.get_mut(&chunk).unwrap().1 = true,
                 SyncNews::Gone(chunk) | SyncNews::Left(chunk) => _ = self.told.remove(&chunk),
                 SyncNews::AnotherWorld => self.told.clear(),
-                SyncNews::Welcome(_) | SyncNews::Edit(_) => {}
+                SyncNews::Welcome(_) | SyncNews::Edit(_) | SyncNews::Actor(_) => {}
                 SyncNews::Unreadable(chunk) => panic!("{chunk} can be read"),
             }
         }

@@ -1,7 +1,7 @@
-//! [`EditBook`]: the edits of one client on the server.
+//! [`EditBook`]: the edits and actions of one client on the server.
 
 use crate::chunk_sync::messages::MAX_EDITS;
-use crate::chunk_sync::{EditAnswer, SyncEdit};
+use crate::chunk_sync::{EditAnswer, SyncAction, SyncEdit, SyncWish};
 use crate::space::ChunkPos;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
@@ -19,8 +19,10 @@ pub(super) struct EditBook {
     allowance: f64,
     refilled: Option<Duration>,
     /// Edits that are not decided.
-    incoming: Vec<SyncEdit>,
+    incoming: Vec<SyncWish>,
     open: FxHashSet<u64>,
+    /// The chunks of accepted actions that have several, and how many of them the client was not told of.
+    parts: FxHashMap<u64, (usize, Vec<ChunkPos>)>,
     /// Accepted edits, each with the number of look-ups of its chunk until one includes it.
     waiting: FxHashMap<ChunkPos, Vec<(u64, u8)>>,
 }
@@ -44,12 +46,41 @@ impl EditBook {
         let is_allowed = is_near && self.allowance >= 1.0;
         if is_allowed {
             self.allowance -= 1.0;
-            self.incoming.push(edit);
+            self.incoming.push(SyncWish::Edit(edit));
         }
         Some(is_allowed)
     }
 
-    pub fn take_incoming(&mut self) -> Vec<SyncEdit> {
+    /// Notes an action. It gets no answer if the client has too many unanswered ones.
+    pub fn take_in_action(&mut self, action: SyncAction) {
+        if self.open.len() < MAX_EDITS && self.open.insert(action.id) {
+            self.incoming.push(SyncWish::Action(action));
+        }
+    }
+
+    /// Notes the chunks of an accepted action.
+    pub fn divide(&mut self, id: u64, chunks: &[ChunkPos]) {
+        if chunks.len() > 1 {
+            self.parts.insert(id, (chunks.len(), chunks.to_vec()));
+        }
+    }
+
+    /// Notes that the client is told of one more chunk of these edits and actions. Leaves those of which it is told whole, and adds their
+    /// other chunks.
+    pub fn complete(&mut self, ids: &mut Vec<u64>, chunks: &mut Vec<ChunkPos>) {
+        ids.retain(|id| {
+            let Some((left, of)) = self.parts.get_mut(id) else { return true };
+            *left -= 1;
+            if *left > 0 {
+                return false;
+            }
+            chunks.append(of);
+            self.parts.remove(id);
+            true
+        });
+    }
+
+    pub fn take_incoming(&mut self) -> Vec<SyncWish> {
         mem::take(&mut self.incoming)
     }
 

@@ -42,7 +42,7 @@ fn ask(wire: &mut Wire, ids: std::ops::Range<u64>) -> Vec<u64> {
     while let Some(message) = wire.client.next_message() {
         wire.server.receive(&message).unwrap();
     }
-    wire.server.take_edits().iter().map(|edit| edit.id).collect()
+    wire.server.take_wishes().iter().map(SyncWish::id).collect()
 }
 
 fn look_up(wire: &mut Wire) {
@@ -165,7 +165,7 @@ fn edits_beyond_the_rate_are_refused() {
     // As another program would do.
     let edit = SyncEdit { id: 7, position: HERE, block: 1, base: None };
     wire.server.receive(&EditRequests { edits: vec![edit] }.encode()).unwrap();
-    assert!(wire.server.take_edits().is_empty());
+    assert!(wire.server.take_wishes().is_empty());
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn edits_of_chunks_that_the_client_does_not_see_are_refused() {
     assert_eq!(answers(&mut wire.client), [(0, false)], "the client knows no such chunk");
     let edit = SyncEdit { id: 1, position: BlockPos::new(160, 5, 0), block: 1, base: None };
     wire.server.receive(&EditRequests { edits: vec![edit] }.encode()).unwrap();
-    assert!(wire.server.take_edits().is_empty());
+    assert!(wire.server.take_wishes().is_empty());
     wire.server.see(Some(area(100, 100, 1)));
     assert!(ask(&mut wire, 2..3).is_empty(), "it is out of sight");
 }
@@ -187,7 +187,8 @@ fn a_server_knows_whether_an_edit_is_based_on_the_newest_chunk() {
         wire.client.edit(wire.now, wire.now.as_secs(), HERE, BlockId::new(1));
         let message = wire.client.next_message().unwrap();
         wire.server.receive(&message).unwrap();
-        wire.server.take_edits()[0]
+        let SyncWish::Edit(edit) = wire.server.take_wishes()[0] else { panic!("no edit") };
+        edit
     };
     let edit = base(&mut wire);
     assert!(wire.server.is_current(&edit));
@@ -228,7 +229,7 @@ fn a_client_that_never_reads_gets_no_more_answers() {
         let edit = SyncEdit { id, position: HERE, block: 1, base: None };
         wire.server.receive(&EditRequests { edits: vec![edit] }.encode()).unwrap();
     }
-    assert!(wire.server.take_edits().is_empty());
+    assert!(wire.server.take_wishes().is_empty());
     (0..1_024).for_each(|id| wire.server.edit_decided(id, HERE.chunk(), true));
     assert_eq!(hear(&mut wire).len(), 1_024);
     assert_eq!(ask(&mut wire, 9_000..9_001).len(), 1);
@@ -247,4 +248,57 @@ fn a_message_of_too_many_edits_is_invalid() {
     assert!(matches!(EditRequests::decode(&vec![2; 1 << 20]), Some(Err(SyncError::TooLarge { .. }))));
     let answers = EditMessage::Answers(vec![EditAnswer { id: 0, is_accepted: true }; 1_025]);
     assert!(matches!(EditMessage::decode(&answers.encode()), Some(Err(SyncError::Malformed { .. }))));
+}
+
+/// Promise, chunk sync: A server answers an action after it has sent all chunks that the action has changed.
+#[test]
+fn an_action_is_answered_after_all_of_its_chunks() {
+    let (mut wire, _folder) = connected(20);
+    wire.server.take_actions();
+    let chunks = [HERE.chunk(), ChunkPos::new(1, 0, 0)];
+    wire.client.act(wire.now, 0, b"dig".to_vec());
+    wire.client.edit(wire.now, 1, HERE, BlockId::new(1));
+    wire.client.act(wire.now, 2, b"build".to_vec());
+    wire.client.act(wire.now, 3, vec![0; MAX_ACTION_BYTES + 1]);
+    assert_eq!(ask(&mut wire, 0..0), [0, 1, 2], "in their order");
+    assert_eq!(answers(&mut wire.client), [(3, false)], "it is too large");
+    chunks.iter().for_each(|chunk| wire.edit(*chunk, b"with a hole"));
+    wire.server.action_decided(0, Some(&chunks));
+    let waiting = wire.server.wanted(64);
+    assert_eq!(waiting.len(), 2);
+    let found_of = |wire: &mut Wire, chunk: ChunkPos| {
+        let (version, bytes) = wire.world[&chunk].clone();
+        wire.server.found(chunk, Ok(Some(found(chunk, version, &bytes))));
+    };
+    found_of(&mut wire, waiting[0]);
+    assert_eq!(hear(&mut wire), [format!("chunk {}", waiting[0])], "the other is on its way");
+    found_of(&mut wire, waiting[1]);
+    assert_eq!(hear(&mut wire), [format!("chunk {}", waiting[1]), "edit 0: true".into()]);
+
+    // One that changes no chunk, and one that is refused, wait for nothing. News of the actor come first.
+    wire.server.action_decided(2, Some(&[]));
+    wire.server.edit_decided(1, HERE.chunk(), false);
+    wire.server.tell_of_actor(b"is tired".to_vec());
+    wire.now += Duration::from_secs(1);
+    let messages = wire.server.messages(wire.now);
+    messages.iter().for_each(|message| wire.client.receive(message).unwrap());
+    let news: Vec<_> = std::iter::from_fn(|| wire.client.next_news()).collect();
+    assert_eq!(news[0], SyncNews::Actor(b"is tired".to_vec()));
+    assert_eq!(news.len(), 3);
+}
+
+#[test]
+fn a_server_that_takes_no_actions_ignores_them_and_too_large_ones_are_an_error() {
+    let (mut wire, _folder) = connected(20);
+    wire.client.act(wire.now, 0, b"dig".to_vec());
+    assert!(ask(&mut wire, 0..0).is_empty());
+    let large = ActionRequests { actions: vec![SyncAction { id: 1, bytes: vec![7; MAX_ACTION_BYTES + 1] }] };
+    assert_eq!(wire.server.receive(&large.encode()), Err(SyncError::TooLarge { limit: MAX_ACTION_BYTES }));
+    wire.server.take_actions();
+    let many = (0..100_u64).map(|id| SyncAction { id, bytes: vec![7; 600] }).collect();
+    wire.server.receive(&ActionRequests { actions: many }.encode()).unwrap();
+    assert_eq!(wire.server.take_wishes().len(), 100);
+    let repeated = ActionRequests { actions: vec![SyncAction { id: 5, bytes: Vec::new() }] };
+    wire.server.receive(&repeated.encode()).unwrap();
+    assert!(wire.server.take_wishes().is_empty(), "it is not decided yet");
 }

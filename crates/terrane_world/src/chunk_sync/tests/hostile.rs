@@ -3,13 +3,13 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Promise, chunk sync: Each message of chunk sync begins with a byte 1, or with a byte 2 if it is about edits.
+/// Promise, chunk sync: Each message of chunk sync begins with a byte 1, with a byte 2 if it is about edits, or with a byte 3 if it is about actions.
 /// Promise, chunk sync: A client's message has at most 1,024 questions.
 /// Promise, chunk sync: A client's message is at most 64 KiB long.
 #[test]
 fn a_message_says_what_is_wrong_with_it() {
     assert_eq!(ChunkQuestions::decode(&[]), Err(SyncError::Malformed { reason: "it is empty".into() }));
-    assert_eq!(ServerMessage::decode(&[9, 0]), Err(SyncError::Format { found: 9, known: 2 }));
+    assert_eq!(ServerMessage::decode(&[9, 0]), Err(SyncError::Format { found: 9, known: 3 }));
     let questions = |count: usize| {
         let question = (ChunkPos::default(), None);
         ChunkQuestions { area: area(0, 0, 1), questions: vec![question; count] }

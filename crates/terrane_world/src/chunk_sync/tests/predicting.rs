@@ -170,7 +170,8 @@ impl Game {
             decided.into_iter().for_each(|(id, chunk, is_accepted)| self.server.edit_decided(id, chunk, is_accepted));
         }
         self.up.arrived(self.now).iter().for_each(|message| self.server.receive(message).unwrap());
-        for edit in self.server.take_edits() {
+        for wish in self.server.take_wishes() {
+            let SyncWish::Edit(edit) = wish else { panic!("{wish:?}") };
             match self.dice.one_in(6) {
                 true => {
                     self.refused.insert(edit.id);
@@ -218,7 +219,9 @@ impl Game {
                     assert_eq!(answer.is_accepted, !self.refused.contains(&answer.id), "edit {}", answer.id);
                     decided.push(answer.id);
                 }
-                SyncNews::Left(_) | SyncNews::AnotherWorld | SyncNews::Unreadable(_) => panic!("{news:?}"),
+                SyncNews::Left(_) | SyncNews::AnotherWorld | SyncNews::Unreadable(_) | SyncNews::Actor(_) => {
+                    panic!("{news:?}")
+                }
                 SyncNews::Welcome(_) | SyncNews::Current(_) | SyncNews::Gone(_) => {}
             }
         }
