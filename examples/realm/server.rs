@@ -15,7 +15,7 @@ use bevy_renet::netcode::NetcodeServerPlugin;
 use bevy_terrane::plugin::{SaveSettings, ThreadSettings};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::StorageConfig;
-use bevy_terrane::view::ServerEnded;
+use bevy_terrane::view::{ServerEnded, WorldStatistics};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,10 +61,17 @@ fn watch(app: &mut App, arguments: &Serve, run: &Run) -> Result<(), String> {
     app.add_plugins(OverlayPlugin).insert_resource(Overlay { visible: true, ..default() });
     if run.is_headless() {
         let folder = arguments.pictures.clone();
-        app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() });
+        app.add_plugins(PicturePlugin { folder, shows_land: false, ..default() }).add_systems(Update, select_region);
     }
     app.world_mut().spawn((Camera3d::default(), PrimaryEguiContext));
     Ok(())
+}
+
+/// The pictures have the details of a region.
+fn select_region(mut overlay: ResMut<Overlay>, statistics: Res<WorldStatistics>) {
+    if overlay.selected.is_none() {
+        overlay.selected = statistics.regions.first().map(|region| (region.dimension, region.region));
+    }
 }
 
 /// A server that the others have ended saves nothing more. Its game starts it again.

@@ -109,7 +109,8 @@ pub trait TerraneAppExt {
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 
     /// The same as [`register_region_message`](Self::register_region_message), for a message that also reaches places and
-    /// entities on other servers of a shared world. It is stored in postcard on its way, and arrives exactly once.
+    /// entities on other servers of a shared world. If a region sends it, it is stored in postcard on its way, together with what the
+    /// region has not saved. It arrives exactly once, or returns once, whenever the process is killed.
     fn register_shared_message<M: SharedMessage>(&mut self) -> &mut Self;
 }
 

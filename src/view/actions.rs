@@ -203,7 +203,10 @@ pub(super) fn send_actions(
     for (id, actor, action) in world.resource_mut::<EditQueue>().take_actions() {
         let client = clients.iter(world).find(|(_, client)| client.actor() == Some(actor)).map(|(entity, _)| entity);
         let sent = predict(world, mirrors, bodies, id, actor, &action).and_then(|(order, chunks)| {
-            let Some(client) = client else { return Ok(letters.push(Letter::action(order))) };
+            let Some(client) = client else {
+                letters.push(Letter::action(order));
+                return Ok(());
+            };
             let bytes = world.resource::<KnownActions>().0.encode(&*action);
             let bytes = bytes.ok_or_else(|| Refusal::Unregistered(action.name().to_owned()))?;
             if let Some(mut client) = world.get_mut::<ChunkSyncClient>(client) {

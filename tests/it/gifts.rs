@@ -116,7 +116,7 @@ fn receive(
 
 /// Picks up piles that are no chests, in some ticks.
 fn gather(mut bags: Query<&mut Bag>, piles: Query<(Entity, &Pile)>, mut commands: Commands, info: Res<RegionInfo>) {
-    if info.ticks % 5 != 0 {
+    if !info.ticks.is_multiple_of(5) {
         return;
     }
     let Some(mut bag) = bags.iter_mut().next() else { return };

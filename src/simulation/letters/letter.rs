@@ -62,7 +62,7 @@ pub enum LetterSender {
         /// One of the region's columns. If the region no longer exists, the current owner of this column stands in for it.
         column: Option<ColumnPos>,
     },
-    /// Another server of a shared world, which gets nothing back.
+    /// Another server of a shared world, or this one before it was restarted. It gets nothing back.
     Server,
 }
 
@@ -148,7 +148,7 @@ pub struct Letter {
     pub bytes: usize,
     /// Set if a game sent the letter. Letters of a game are limited.
     pub stamp: Option<Stamp>,
-    /// Its number in the store if another server sent it. The save that has its effect removes it there.
+    /// Its number in the store if it is stored on its way. The save that has its effect removes it there.
     pub crossing: Option<CrossingId>,
 }
 

@@ -24,9 +24,10 @@ use uuid::Uuid;
 /// [`LetterLimits`](crate::plugin::LetterLimits) limit the bytes of a region's letters in flight, and the number of far places
 /// for which ground is loaded at a time. Letters beyond the limits return as `Undeliverable::TooManyLetters`.
 ///
-/// Messages and closures are never stored, neither in flight nor while they wait for their delay. A crash loses them, although
-/// the sender's state of that tick may already be saved. Closing the app loses them if their place is not loaded or their
-/// delay is not over. To send something of value, use an entity that travels there, or a block tick.
+/// Messages of types that are registered with `register_shared_message` are stored on their way to a place or an entity, and neither
+/// a crash nor closing the app loses them. All other messages and closures are never stored, neither in flight nor while they wait for
+/// their delay. A crash loses them, although the sender's state of that tick may already be saved. Closing the app loses them if their
+/// place is not loaded or their delay is not over.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -81,7 +82,7 @@ impl Post {
         self.sender = LetterSender::Region { dimension, region, column };
     }
 
-    /// Sends `message`. It is not stored: a crash loses messages in flight.
+    /// Sends `message`. Unless its type is registered with `register_shared_message`, a crash loses it in flight.
     pub fn send<M: RegionMessage>(&mut self, to: Address, message: M) {
         if !self.known.contains(&TypeId::of::<M>()) {
             self.unknown.push(type_name::<M>());
