@@ -19,6 +19,7 @@ mod actions;
 mod arenas;
 mod chunk_sync;
 mod dimension;
+mod edit_queue;
 mod expected_plugin;
 mod far_view;
 mod frame;
@@ -42,11 +43,11 @@ pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
 pub use jobs::{ControlJob, JobEnded};
+pub(crate) use mirror::Components;
 pub use mirror::{Mirror, MirrorIndex};
 pub use own_body::{FollowedBodies, OwnBody, OwnStep};
 pub(crate) use own_body::{MainTicks, know_own_bodies, move_own_bodies, send_own_steps};
 pub use published::{ColumnChange, ColumnChanged, PublishedBlocks, PublishedColumns};
-pub(crate) use receive::Components;
 pub use region_commands::{RegionCommands, Regions};
 
 use crate::coordinator::messages::{Published, WorldEvent};
@@ -120,7 +121,7 @@ fn exchange_each_frame(app: &mut App) {
                 requests::send_drains,
                 (
                     // An edit of the frame has a higher number than its actions.
-                    actions::send_actions,
+                    requests::send_actions,
                     requests::predict_edits,
                     light::light_predictions,
                     chunk_sync::judge_edits,

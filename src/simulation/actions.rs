@@ -1,13 +1,7 @@
 //! Actions: what an entity does to the ground and to itself, as one.
 
 use crate::block::{BlockId, BlockRegistry};
-use crate::simulation::block_types::BlockTypes;
-use crate::simulation::columns::blocks::RegionColumns;
-use crate::simulation::components::RegionComponents;
-use crate::simulation::components::mapping::BoxedComponent;
 use crate::simulation::entities::StableId;
-use crate::simulation::inbox_outbox::SetBlock;
-use crate::simulation::info::RegionInfo;
 use crate::simulation::position::Position;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
 use bevy::ecs::component::Mutable;
@@ -128,7 +122,7 @@ impl Actor {
     }
 
     /// Uses up the number of an action. Returns `false` if it was used before.
-    fn use_up(&mut self, session: u64, number: u64) -> bool {
+    pub(super) fn use_up(&mut self, session: u64, number: u64) -> bool {
         let is_new = (session, number) > (self.session, self.number);
         if is_new {
             (self.session, self.number) = (session, number);
@@ -137,7 +131,7 @@ impl Actor {
     }
 
     /// Returns `true` if the actor has not done too many actions lately: this many a second, and as many at once.
-    fn has_time(&mut self, now: Duration, per_second: f32) -> bool {
+    pub(super) fn has_time(&mut self, now: Duration, per_second: f32) -> bool {
         let since = self.refilled.map_or(f32::INFINITY, |refilled| now.saturating_sub(refilled).as_secs_f32());
         self.refilled = Some(now);
         self.allowance = (self.allowance + since * per_second).min(per_second);
@@ -207,12 +201,16 @@ pub struct ActionContext<'a> {
     position: Position,
     elapsed: Duration,
     types: &'a BlockRegistry,
-    components: &'a RegionComponents,
+    /// The number of a mirrored component type.
+    number: &'a dyn Fn(TypeId) -> Option<usize>,
     ground: &'a dyn Fn(BlockPos) -> Option<BlockId>,
     values: Values<'a>,
     reads: BTreeSet<ChunkPos>,
     outcome: Outcome,
 }
+
+/// A component of any type.
+type ComponentValue = Box<dyn Any + Send + Sync>;
 
 /// Where the components of the acting entity are.
 #[derive(Clone, Copy)]
@@ -220,7 +218,7 @@ pub(crate) enum Values<'a> {
     /// In a region.
     Entity(EntityRef<'a>),
     /// Copies, by number.
-    Copies(&'a FxHashMap<usize, BoxedComponent>),
+    Copies(&'a FxHashMap<usize, ComponentValue>),
 }
 
 /// What an action changes.
@@ -228,7 +226,7 @@ pub(crate) enum Values<'a> {
 pub(crate) struct Outcome {
     pub blocks: Vec<ChangedBlock>,
     /// The components, by number.
-    pub components: FxHashMap<usize, BoxedComponent>,
+    pub components: FxHashMap<usize, ComponentValue>,
 }
 
 /// The entity of an [`ActionContext`], and where it is when.
@@ -243,11 +241,11 @@ impl<'a> ActionContext<'a> {
     pub(crate) fn new(
         Acting { actor, position, elapsed, values }: Acting<'a>,
         types: &'a BlockRegistry,
-        components: &'a RegionComponents,
+        number: &'a dyn Fn(TypeId) -> Option<usize>,
         ground: &'a dyn Fn(BlockPos) -> Option<BlockId>,
     ) -> Self {
         let (reads, outcome) = Default::default();
-        Self { actor, position, elapsed, types, components, ground, values, reads, outcome }
+        Self { actor, position, elapsed, types, number, ground, values, reads, outcome }
     }
 
     /// Does an action. Returns what it changes, and the chunks that it looked at.
@@ -318,7 +316,7 @@ impl<'a> ActionContext<'a> {
     /// The entity does not have it, or it is not mirrored.
     pub fn get<C: Component>(&self) -> Result<&C, Refusal> {
         let missing = || Refusal::NoComponent(type_name::<C>().to_owned());
-        let number = self.components.mirror_number(TypeId::of::<C>()).ok_or_else(missing)?;
+        let number = (self.number)(TypeId::of::<C>()).ok_or_else(missing)?;
         let copies = match self.values {
             Values::Entity(_) => None,
             Values::Copies(copies) => copies.get(&number),
@@ -337,9 +335,9 @@ impl<'a> ActionContext<'a> {
     /// The entity does not have it, or it is not mirrored.
     pub fn get_mut<C: Component<Mutability = Mutable> + Clone>(&mut self) -> Result<&mut C, Refusal> {
         let missing = || Refusal::NoComponent(type_name::<C>().to_owned());
-        let number = self.components.mirror_number(TypeId::of::<C>()).ok_or_else(missing)?;
+        let number = (self.number)(TypeId::of::<C>()).ok_or_else(missing)?;
         if !self.outcome.components.contains_key(&number) {
-            let copy: BoxedComponent = Box::new(self.get::<C>()?.clone());
+            let copy: ComponentValue = Box::new(self.get::<C>()?.clone());
             self.outcome.components.insert(number, copy);
         }
         let value = self.outcome.components.get_mut(&number);
@@ -370,16 +368,6 @@ impl<A: Action> ErasedAction for A {
 
     fn as_any(&self) -> &dyn Any {
         self
-    }
-}
-
-/// Sets a block, wherever the entity is and whatever it has: for creative games.
-impl Action for SetBlock {
-    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
-        if context.position.dimension != self.dimension {
-            return Err(Refusal::OutOfReach(self.position));
-        }
-        context.set_block(self.position, self.block).map(drop)
     }
 }
 
@@ -436,10 +424,14 @@ pub struct ActionAttempt {
     /// The blocks that it would change.
     pub blocks: Vec<ChangedBlock>,
     action: Arc<dyn ErasedAction>,
-    refusal: Option<Refusal>,
+    pub(super) refusal: Option<Refusal>,
 }
 
 impl ActionAttempt {
+    pub(super) fn new(actor: Entity, blocks: Vec<ChangedBlock>, action: Arc<dyn ErasedAction>) -> Self {
+        Self { actor, blocks, action, refusal: None }
+    }
+
     /// The action, if it is of this type.
     pub fn action<A: Action>(&self) -> Option<&A> {
         self.action.as_any().downcast_ref()
@@ -449,65 +441,6 @@ impl ActionAttempt {
     pub fn refuse(&mut self, reason: Refusal) {
         self.refusal.get_or_insert(reason);
     }
-}
-
-/// Does an action of an entity. Its number is used up first, so it never happens twice.
-pub(crate) fn act(
-    world: &mut World,
-    components: &RegionComponents,
-    per_second: f32,
-    entity: Entity,
-    order: &ActionOrder,
-) -> Result<(DimensionId, Vec<ChunkPos>), Refusal> {
-    let now = world.resource::<Time>().elapsed();
-    let mut actor = world.get_mut::<Actor>(entity).ok_or(Refusal::NotAnActor)?;
-    // An action of the server for the entity of a client has no number.
-    if order.session > 0 && !actor.use_up(order.session, order.number) {
-        return Err(Refusal::Repeated);
-    }
-    if !actor.has_time(now, per_second) {
-        return Err(Refusal::TooMany);
-    }
-    let outcome = try_out(world, components, entity, now, order)?;
-    let mut attempt =
-        ActionAttempt { actor: entity, blocks: outcome.blocks, action: order.action.clone(), refusal: None };
-    world.trigger_ref(&mut attempt);
-    if let Some(refusal) = attempt.refusal {
-        return Err(refusal);
-    }
-    let done = ActionDone { actor: entity, blocks: attempt.blocks };
-    let mut columns = world.resource_mut::<RegionColumns>();
-    for changed in &done.blocks {
-        // It was loaded a moment ago, and the type is registered.
-        let set = columns.set_block(changed.position, changed.after);
-        set.map_err(|_| Refusal::NotLoaded(changed.position))?;
-    }
-    let Ok(mut actor) = world.get_entity_mut(entity) else { return Err(Refusal::NotHere) };
-    for (number, component) in outcome.components {
-        components.apply_mirrored(&mut actor, number, component);
-    }
-    order.action.effects(&done, world);
-    world.flush();
-    let chunks: BTreeSet<ChunkPos> = done.blocks.iter().map(|changed| changed.position.chunk()).collect();
-    Ok((world.resource::<RegionInfo>().dimension, chunks.into_iter().collect()))
-}
-
-/// Finds out what an action would change.
-fn try_out(
-    world: &World,
-    components: &RegionComponents,
-    entity: Entity,
-    elapsed: Duration,
-    order: &ActionOrder,
-) -> Result<Outcome, Refusal> {
-    let values = world.get_entity(entity).map_err(|_| Refusal::NotHere)?;
-    let position = *values.get::<Position>().ok_or(Refusal::NotHere)?;
-    let columns = world.resource::<RegionColumns>();
-    let heights = world.resource::<RegionInfo>().heights.clone();
-    let ground = |block: BlockPos| columns.known_block(block).filter(|_| heights.contains(&block.y));
-    let types = &world.resource::<BlockTypes>().0;
-    let acting = Acting { actor: order.actor, position, elapsed, values: Values::Entity(values) };
-    ActionContext::new(acting, types, components, &ground).run(&*order.action).0
 }
 
 /// The functions of the registered actions, by their type paths.

@@ -9,7 +9,7 @@ use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::light::ColumnLight;
 use crate::region::{RegionId, RegionPart};
-use crate::simulation::actions::DecidedAction;
+use crate::simulation::actions::{Action, ActionContext, DecidedAction, Refusal};
 use crate::simulation::components::TakenComponent;
 use crate::simulation::components::mapping::BoxedComponent;
 use crate::simulation::components::relationships::TakenRelationship;
@@ -75,6 +75,16 @@ pub struct SetBlock {
     pub position: BlockPos,
     /// The new block.
     pub block: BlockId,
+}
+
+/// Sets a block, wherever the entity is and whatever it has: for creative games.
+impl Action for SetBlock {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        if context.position().dimension != self.dimension {
+            return Err(Refusal::OutOfReach(self.position));
+        }
+        context.set_block(self.position, self.block).map(drop)
+    }
 }
 
 /// A [`SetBlock`] on its way to a region.

@@ -126,7 +126,7 @@ impl RegionTemplate {
             RegionProfiler::install(&mut world.resource_mut::<Schedules>(), contents.schedules.region_tick());
         world.insert_resource(contents.profiler.clone());
         contents.schedules.parallel_from = self.parallel_from;
-        contents.actions_per_second = self.actions_per_second.into();
+        contents.actions.per_second = self.actions_per_second.into();
         Ok(RegionWorld { app, contents })
     }
 

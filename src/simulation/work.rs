@@ -24,12 +24,12 @@ use uuid::Uuid;
 
 /// Does the work that has arrived, within its budget.
 pub fn work(world: &mut World, contents: &mut RegionContents) {
-    if contents.column_work.is_empty() {
+    if contents.unfinished.column_work.is_empty() {
         return;
     }
     // A restored column is announced.
     contents.schedules.note_messages();
-    let orders = mem::take(&mut contents.column_work);
+    let orders = mem::take(&mut contents.unfinished.column_work);
     let began = Instant::now();
     let (_, period) = world.resource::<RegionColumns>().ticks.clock();
     let (mut changed, mut is_first) = (0, true);

@@ -59,14 +59,18 @@ pub(super) struct RegionContents {
     /// The entities that have mirrors in the main world.
     pub mirrored: FxHashSet<Uuid>,
     pub viewers: KnownViewers,
-    /// Actions that were done since the last collection of unsaved data, with their entities.
-    pub unsaved_actions: Vec<(u64, Uuid)>,
-    /// The number of actions that an entity may do in a second, and at once.
-    pub actions_per_second: f32,
-    /// Columns to capture or restore at the end of this tick.
-    pub column_work: Vec<OrderedWork>,
+    pub actions: RegionActions,
     /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.
     pub is_unknown: bool,
+}
+
+/// The actions of a region's entities.
+#[derive(Default)]
+pub(super) struct RegionActions {
+    /// The number of actions that an entity may do in a second, and at once.
+    pub per_second: f32,
+    /// Actions that were done since the last collection of unsaved data, with their entities.
+    pub unsaved: Vec<(u64, Uuid)>,
 }
 
 /// What the current task has done so far: for its end, or if it panics.
@@ -82,6 +86,8 @@ pub(super) struct Unfinished {
     pub arrived: Vec<Uuid>,
     /// The columns of a world whose entities are being absorbed. If that panics, they are lost with this world.
     pub absorbing: Vec<ColumnPos>,
+    /// Columns to capture or restore at the end of the tick.
+    pub column_work: Vec<OrderedWork>,
     /// `true` once the outbox is complete.
     pub is_handed_out: bool,
 }

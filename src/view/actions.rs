@@ -4,19 +4,17 @@
 //! in the order of their numbers. The [`Actor`] among the confirmed components tells which actions they include. An undecided action is
 //! done anew whenever something that it depends on has changed. If it has become impossible, it is shown as it was until it is decided.
 
-use super::receive::Components;
-use super::{ChunkSyncClient, ColumnChange, ColumnChanged, MirrorIndex, OwnBody, PublishedColumns};
+use super::edit_queue::EditQueue;
+use super::mirror::Components;
+use super::{ColumnChange, ColumnChanged, MirrorIndex, OwnBody, PublishedColumns};
 use crate::block::BlockId;
-use crate::coordinator::MainLink;
 use crate::coordinator::messages::{ActionAnswer, ActionId, ActionOutcome};
-use crate::coordinator::passes::letters::post_letters;
 use crate::simulation::{
     Acting, Action, ActionContext, ActionOrder, ActionTypes, Actor, BlockTypes, BoxedComponent, DecidedAction,
-    ErasedAction, Letter, Outcome, Position, Refusal, RegionComponents, Values,
+    ErasedAction, Outcome, Position, Refusal, RegionComponents, Values,
 };
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::view::Mirror;
-use crate::view::requests::EditQueue;
 use bevy::ecs::system::SystemParam;
 use bevy::prelude::*;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -181,7 +179,8 @@ impl Shown<'_> {
             column.is_loaded(block.chunk().y).then(|| predicted().unwrap_or_else(|| column.block(block)))
         };
         let acting = Acting { actor, position, elapsed, values: Values::Copies(values) };
-        ActionContext::new(acting, &self.types.0, self.components, &ground).run(action)
+        let number = |type_id| self.components.mirror_number(type_id);
+        ActionContext::new(acting, &self.types.0, &number, &ground).run(action)
     }
 
     fn copies(&self, values: &FxHashMap<usize, BoxedComponent>) -> FxHashMap<usize, BoxedComponent> {
@@ -192,39 +191,8 @@ impl Shown<'_> {
     }
 }
 
-/// Shows the frame's actions, and hands them to the regions of their entities, or to the client of a server.
-pub(super) fn send_actions(
-    world: &mut World,
-    clients: &mut QueryState<(Entity, &'static ChunkSyncClient)>,
-    mirrors: &mut QueryState<(EntityRef<'static>, &'static Mirror)>,
-    bodies: &mut QueryState<(&'static OwnBody, &'static Position)>,
-) {
-    let mut letters = Vec::new();
-    for (id, actor, action) in world.resource_mut::<EditQueue>().take_actions() {
-        let client = clients.iter(world).find(|(_, client)| client.actor() == Some(actor)).map(|(entity, _)| entity);
-        let sent = predict(world, mirrors, bodies, id, actor, &action).and_then(|(order, chunks)| {
-            let Some(client) = client else {
-                letters.push(Letter::action(order));
-                return Ok(());
-            };
-            let bytes = world.resource::<KnownActions>().0.encode(&*action);
-            let bytes = bytes.ok_or_else(|| Refusal::Unregistered(action.name().to_owned()))?;
-            if let Some(mut client) = world.get_mut::<ChunkSyncClient>(client) {
-                client.act(&order, &bytes, chunks);
-            }
-            Ok(())
-        });
-        if let Err(refusal) = sent {
-            world.write_message(ActionAnswer { action: id, actor, outcome: ActionOutcome::Refused(refusal) });
-        }
-    }
-    if !letters.is_empty() {
-        world.resource::<MainLink>().request(post_letters, letters);
-    }
-}
-
 /// Shows an action. Returns the order for its region, and the chunks that look different.
-fn predict(
+pub(super) fn predict(
     world: &mut World,
     mirrors: &mut QueryState<(EntityRef<'static>, &'static Mirror)>,
     bodies: &mut QueryState<(&'static OwnBody, &'static Position)>,

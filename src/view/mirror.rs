@@ -1,8 +1,9 @@
 //! Mirrors of entities that live in regions.
 
-use crate::simulation::Position;
+use crate::simulation::{Position, RegionComponents};
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
+use std::sync::Arc;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -24,6 +25,10 @@ pub struct Mirror {
     /// The present position, and the dimension's clock at that time.
     pub current: (Position, Duration),
 }
+
+/// The functions of the mirrored components.
+#[derive(Resource, Clone)]
+pub(crate) struct Components(pub Arc<RegionComponents>);
 
 /// Finds mirrors by their stable ids.
 #[derive(Resource, Clone, Debug, Default, Reflect)]

@@ -3,25 +3,21 @@
 use super::actions::{self, ActionPredictions};
 use super::far_view;
 use super::light::outdate;
+use super::mirror::Components;
 use super::{
     ColumnChange, ColumnChanged, Dimension, DimensionOpen, Mirror, MirrorIndex, PublishedColumns, arenas, jobs,
 };
 use crate::coordinator::MainLink;
 use crate::coordinator::messages::{ColumnUpdate, DecidedEdit, Published, WorldEvent};
-use crate::simulation::{BlockTypes, DecidedAction, MirrorUpdate, RegionComponents, StableId, TimeOfDay};
+use crate::simulation::{BlockTypes, DecidedAction, MirrorUpdate, StableId, TimeOfDay};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
-use std::sync::Arc;
 
 /// The maximum number of columns and chunks that are applied in one frame; the rest waits for the next.
 const MAX_A_FRAME: usize = 1_024;
-
-/// The functions of the mirrored components.
-#[derive(Resource, Clone)]
-pub(crate) struct Components(pub Arc<RegionComponents>);
 
 /// The edits and actions that were decided in this frame. The published columns include the decisions.
 #[derive(Resource, Default)]

@@ -1,9 +1,11 @@
 //! Requests of the main world to the simulation.
 
+use super::actions::{KnownActions, predict};
 use super::dimension::Closing;
+use super::edit_queue::EditQueue;
 use super::{
     ChunkSyncClient, ColumnChange, ColumnChanged, Coupling, Dimension, DimensionClock, DimensionGeneration,
-    DimensionOpen, Pacing, PublishedColumns, RetryColumns,
+    DimensionOpen, Mirror, OwnBody, Pacing, PublishedColumns, RetryColumns,
 };
 use crate::coordinator::MainLink;
 use crate::coordinator::answers::{ask_column, ask_opacity, follow_entity};
@@ -12,54 +14,18 @@ use crate::coordinator::closing::close::close_dimension;
 use crate::coordinator::closing::opening::open_dimension;
 use crate::coordinator::collect::edit_blocks;
 use crate::coordinator::messages::{
-    ActionId, AskColumn, AskOpacity, BackupWorld, ControlRegion, DrainServer, FollowEntity, LogIn, LogOut, SaveWorld,
-    ServerEnded, StepDimension,
+    ActionAnswer, ActionOutcome, AskColumn, AskOpacity, BackupWorld, ControlRegion, DrainServer, FollowEntity, LogIn,
+    LogOut, SaveWorld, ServerEnded, StepDimension,
 };
+use crate::coordinator::passes::letters::post_letters;
 use crate::coordinator::schedule::control::{control_region, couple, set_clock, set_time_of_day, step_dimension};
 use crate::coordinator::servers::drain_server;
 use crate::coordinator::servers::players::{log_in, log_out};
 use crate::coordinator::stream::orders::{retry_columns, set_generation, set_pacing};
-use crate::simulation::{BlockEdit, BlockTypes, ErasedAction, SetBlock, TimeOfDay};
+use crate::simulation::{BlockEdit, BlockTypes, Letter, Position, Refusal, SetBlock, TimeOfDay};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
-use std::sync::Arc;
-use uuid::Uuid;
-
-/// The edits and actions of this frame, for the regions.
-#[derive(Resource, Default)]
-pub struct EditQueue {
-    edits: Vec<BlockEdit>,
-    actions: Vec<(ActionId, Uuid, Arc<dyn ErasedAction>)>,
-    /// The number of the last edit or action.
-    last: u64,
-}
-
-impl EditQueue {
-    /// A number for an edit or an action, never used twice and higher than all earlier ones.
-    pub(super) fn number(&mut self) -> u64 {
-        self.last += 1;
-        self.last
-    }
-
-    /// Adds an action of an entity.
-    pub(super) fn push_action(&mut self, actor: Uuid, action: Arc<dyn ErasedAction>) -> ActionId {
-        let id = ActionId(self.number());
-        self.actions.push((id, actor, action));
-        id
-    }
-
-    pub(super) fn take_actions(&mut self) -> Vec<(ActionId, Uuid, Arc<dyn ErasedAction>)> {
-        mem::take(&mut self.actions)
-    }
-
-    /// Adds an edit of a client, and returns its number.
-    pub(super) fn push_of_client(&mut self, request: SetBlock) -> u64 {
-        let number = self.number();
-        self.edits.push(BlockEdit { request, number: Some(number) });
-        number
-    }
-}
 
 pub(super) fn build(app: &mut App) {
     app.init_resource::<EditQueue>()
@@ -76,6 +42,37 @@ pub(super) fn build(app: &mut App) {
         .add_message::<ControlRegion>()
         .add_message::<RetryColumns>()
         .add_systems(Last, exit_ended);
+}
+
+/// Shows the frame's actions, and hands them to the regions of their entities, or to the client of a server.
+pub(super) fn send_actions(
+    world: &mut World,
+    clients: &mut QueryState<(Entity, &'static ChunkSyncClient)>,
+    mirrors: &mut QueryState<(EntityRef<'static>, &'static Mirror)>,
+    bodies: &mut QueryState<(&'static OwnBody, &'static Position)>,
+) {
+    let mut letters = Vec::new();
+    for (id, actor, action) in world.resource_mut::<EditQueue>().take_actions() {
+        let client = clients.iter(world).find(|(_, client)| client.actor() == Some(actor)).map(|(entity, _)| entity);
+        let sent = predict(world, mirrors, bodies, id, actor, &action).and_then(|(order, chunks)| {
+            let Some(client) = client else {
+                letters.push(Letter::action(order));
+                return Ok(());
+            };
+            let bytes = world.resource::<KnownActions>().0.encode(&*action);
+            let bytes = bytes.ok_or_else(|| Refusal::Unregistered(action.name().to_owned()))?;
+            if let Some(mut client) = world.get_mut::<ChunkSyncClient>(client) {
+                client.act(&order, &bytes, chunks);
+            }
+            Ok(())
+        });
+        if let Err(refusal) = sent {
+            world.write_message(ActionAnswer { action: id, actor, outcome: ActionOutcome::Refused(refusal) });
+        }
+    }
+    if !letters.is_empty() {
+        world.resource::<MainLink>().request(post_letters, letters);
+    }
 }
 
 /// Shows the game's edits before they are decided, and hands them to the regions, or to the clients of servers.

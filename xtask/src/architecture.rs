@@ -59,6 +59,7 @@ const HOUSES: [House; 6] = [
             &["ground", "letters"],
             &["columns", "profile"],
             &["info", "player"],
+            &["actions"],
             &["position"],
             &["entities", "schedules"],
             &["block_types", "random", "task_progress", "time_of_day"],

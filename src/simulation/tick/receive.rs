@@ -1,6 +1,5 @@
 //! The beginning of a task: receiving the inbox.
 
-use crate::simulation::actions::act;
 use crate::simulation::block_types::BlockTypes;
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::columns::notices::{GroundSettings, RuleLoop};
@@ -11,6 +10,7 @@ use crate::simulation::entities::{EntityIndex, Moving};
 use crate::simulation::info::RegionInfo;
 use crate::simulation::letters::letter::{Content, Undeliverable};
 use crate::simulation::letters::post::Post;
+use crate::simulation::tick::act::act;
 use crate::simulation::tick::assignment::Task;
 use crate::simulation::travel::arrival::arrive_all;
 use crate::simulation::work::new_columns::tell_of_new_columns;
@@ -152,13 +152,13 @@ fn hand_over(world: &mut World, contents: &mut RegionContents, clock: Duration) 
         match letter.content {
             Content::Action(order) => {
                 let Some(entity) = entity else { continue };
-                let result = act(world, &contents.components, contents.actions_per_second, entity, &order);
+                let result = act(world, &contents.components, contents.actions.per_second, entity, &order);
                 if result.is_ok() {
-                    contents.unsaved_actions.push((order.id, order.actor));
+                    contents.actions.unsaved.push((order.id, order.actor));
                 }
                 contents.outbox.acted.push(order.decided(result));
             }
-            Content::Work(work) => contents.column_work.push(*SyncCell::to_inner(work)),
+            Content::Work(work) => contents.unfinished.column_work.push(*SyncCell::to_inner(work)),
             Content::Arrival(record) => log_in(world, &contents.components, *record),
             _ => {
                 let written = letter.hand_over(world, entity);

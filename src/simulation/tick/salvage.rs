@@ -55,7 +55,7 @@ impl RegionWorld {
         salvage.columns.extend(mem::take(&mut contents.unfinished.absorbing));
         salvage.viewers = mem::take(&mut contents.viewers.expected).into_iter().collect();
         salvage.viewers.sort_unstable();
-        salvage.lost_actions = mem::take(&mut contents.unsaved_actions);
+        salvage.lost_actions = mem::take(&mut contents.actions.unsaved);
         let mut letters = contents.letters.take(|_| true);
         let (inbox, outbox) = (mem::take(&mut contents.inbox), mem::take(&mut contents.outbox));
         if contents.unfinished.is_handed_out {

@@ -56,7 +56,7 @@ pub fn send(world: &mut World, contents: &mut RegionContents, task: &Task) {
         note_ticks(world, task, &leaving, &cut);
         collect_unsaved(world, contents);
         contents.outbox.save.received.extend(received);
-        contents.outbox.saved_actions = mem::take(&mut contents.unsaved_actions);
+        contents.outbox.saved_actions = mem::take(&mut contents.actions.unsaved);
     }
     if !walked_out.is_empty() {
         contents.outbox.travellers = depart_all(world, contents, walked_out, MoveCause::Crossing);

@@ -24,7 +24,7 @@ pub fn absorb(world: &mut World, contents: &mut RegionContents, mut other: Regio
     contents.unfinished.absorbing = source.resource::<RegionColumns>().columns().to_vec();
     // Both have the same clock.
     contents.letters.append(&mut theirs.letters);
-    contents.unsaved_actions.append(&mut theirs.unsaved_actions);
+    contents.actions.unsaved.append(&mut theirs.actions.unsaved);
     contents.viewers.expected.extend(mem::take(&mut theirs.viewers.expected));
     let roots = roots(source, &theirs.components, |_| true);
     let travellers = depart_all(source, theirs, roots, MoveCause::Merge);

@@ -10,8 +10,8 @@ use crate::simulation::{
     ActionOrder, Actor, BlockAccessError, BlockTypes, DecidedAction, MirrorUpdate, Refusal, RegionComponents, SetBlock,
 };
 use crate::space::{ChunkPos, DimensionId};
+use crate::view::Components;
 use crate::view::actions::ActionPredictions;
-use crate::view::receive::Components;
 use crate::view::viewers::Place;
 use crate::view::{DimensionOpen, PublishedColumns};
 use bevy::prelude::*;

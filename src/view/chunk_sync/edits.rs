@@ -9,7 +9,7 @@ use crate::coordinator::MainLink;
 use crate::coordinator::passes::letters::post_letters;
 use crate::simulation::{ActionOrder, BlockTypes, ErasedAction, Letter, Refusal, SetBlock, Viewer};
 use crate::view::actions::KnownActions;
-use crate::view::requests::EditQueue;
+use crate::view::edit_queue::EditQueue;
 use crate::view::viewers::Place;
 use bevy::prelude::*;
 use std::sync::Arc;
