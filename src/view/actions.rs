@@ -123,6 +123,11 @@ impl ActionPredictions {
         self.watched.insert(actor, false).unwrap_or(true)
     }
 
+    /// Ends watching the others.
+    pub fn watch_only(&mut self, actors: &FxHashSet<Uuid>) {
+        self.watched.retain(|id, _| actors.contains(id));
+    }
+
     /// Takes the new components of a mirror, if actions are shown over them.
     pub fn confirm(&mut self, id: Uuid, components: &mut FxHashMap<usize, BoxedComponent>) {
         if let Some(has_news) = self.watched.get_mut(&id) {

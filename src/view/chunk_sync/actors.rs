@@ -10,6 +10,7 @@ use crate::view::actions::ActionPredictions;
 use crate::view::{Mirror, MirrorIndex};
 use bevy::ecs::resource::IsResource;
 use bevy::prelude::*;
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use uuid::Uuid;
@@ -58,7 +59,9 @@ pub(in crate::view) fn tell_of_actors(
     mut predictions: ResMut<ActionPredictions>,
 ) {
     let Some(components) = components else { return };
-    for mut peer in &mut peers {
+    let actors: FxHashSet<Uuid> = peers.iter().filter_map(ChunkSyncPeer::actor).collect();
+    predictions.watch_only(&actors);
+    for mut peer in peers.iter_mut().filter(|peer| peer.is_listening()) {
         let peer = peer.bypass_change_detection();
         let Some(actor) = peer.actor() else { continue };
         let mirror = index.entity(actor).and_then(|mirror| mirrors.get(mirror).ok());

@@ -119,6 +119,8 @@ pub struct ChunkSyncPeer {
 
 /// The actions of a client that are not durable and are remembered, at most.
 const MOST_DONE: usize = 4_096;
+/// The news of its actor that wait for a client, at most, without those of its actions. The newest state comes once it reads again.
+const MOST_NEWS: usize = 32;
 
 /// Limits what a client may receive.
 #[derive(Clone, Copy, Debug)]
@@ -182,6 +184,11 @@ impl ChunkSyncPeer {
     /// Returns `true` if a session of the actor can begin: the client is there, and none has begun.
     pub(super) fn may_begin(&self) -> bool {
         self.session.is_none() && self.server.is_some()
+    }
+
+    /// Returns `true` if the client can be told of its actor: it takes in what it was told before.
+    pub(super) fn is_listening(&self) -> bool {
+        self.server.as_ref().is_some_and(|server| server.waiting_actor_news() < MOST_NEWS)
     }
 
     /// Begins a session of the actor.

@@ -369,6 +369,11 @@ impl SyncServer {
         self.actor_news.push_back(ActorNews { bytes }.encode());
     }
 
+    /// The number of news of the actor that wait to be sent.
+    pub fn waiting_actor_news(&self) -> usize {
+        self.actor_news.len()
+    }
+
     /// The client's edits and actions that are to be decided, in their order. Report each decision with
     /// [`edit_decided`](Self::edit_decided) or [`action_decided`](Self::action_decided).
     pub fn take_wishes(&mut self) -> Vec<SyncWish> {
