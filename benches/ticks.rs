@@ -12,20 +12,22 @@ mod resident;
 
 use bevy_terrane::plugin::{ThreadSettings, WorldDiagnosticsPlugin};
 use bevy_terrane::prelude::*;
-use bevy_terrane::simulation::{RegionProfiler, SplitMix64};
+use bevy_terrane::simulation::{Address, RegionProfiler, SplitMix64};
 use bevy_terrane::testing::{
-    Patience, dimension_entity, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update,
+    Patience, act, dimension_entity, flat, headless, in_region, spawn_dimension, spawn_in_region, start, update,
     update_until_within, viewer,
 };
 use bevy_terrane::view::{DimensionClock, Pacing, PublishedColumns, RegionStatistics, TimeWindow, WorldStatistics};
 use report::report;
 use resident::resident;
+use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use terrane_metrics::{MetricsPlugin, MetricsServer};
+use uuid::Uuid;
 
 /// A distance at which regions never merge, in blocks.
 const APART: i64 = 16 * 32;
@@ -47,6 +49,7 @@ fn main() {
         ("T6", crowded_region),
         ("T8", memory_comes_back),
         ("T9", profiled),
+        ("T10", gifts),
     ]);
 }
 
@@ -184,6 +187,70 @@ fn profiled() {
     let share = more * 20.0 * 100.0;
     let figure = format!("{:.2} us a tick more, {share:.4} % of a core at 20 TPS", more * 1e6);
     report("T9 profile of a region", figure, "under 2 % of a core");
+}
+
+/// What an entity has, as a saved component.
+#[derive(Component, Clone, Default, PartialEq, Serialize, Deserialize, TypePath)]
+struct Purse(u32);
+
+/// A message of a type that is not registered to be stored on its way, and of one that is.
+#[derive(Clone, Serialize, Deserialize, TypePath)]
+struct Plain(Uuid);
+#[derive(Clone, Serialize, Deserialize, TypePath)]
+struct Stored(Uuid);
+
+#[derive(Serialize, Deserialize, TypePath)]
+struct Earn;
+
+impl Action for Earn {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        context.get_mut::<Purse>().map(|purse| purse.0 += 1)
+    }
+}
+
+/// Two regions with 1,000 saved entities each, in which 100 letters an update go from one to the other, or 100 entities act.
+fn gifts() {
+    const ENTITIES: u64 = 1_000;
+    const EACH: u64 = 100;
+    let id = |number: u64| Uuid::from_u128(0x617 + u128::from(number));
+    let plugin = TerranePlugin { tick_mode: TickMode::Lockstep, ..TerranePlugin::in_memory() };
+    let mut app = headless(plugin);
+    app.register_saved_component::<Purse>()
+        .mirror_region_component::<Purse>()
+        .register_region_message::<Plain>()
+        .register_shared_message::<Stored>()
+        .register_action::<Earn>();
+    let dimension = flat(&mut app);
+    let places = [0, APART].map(|x| BlockPos::new(x, 5, 0));
+    places.iter().for_each(|place| _ = viewer(&mut app, dimension, place.x as f32, 0.0, 2));
+    start(&mut app);
+    for number in 0..2 * ENTITIES {
+        let bundle = (StableId(id(number)), Actor::default(), Purse(0));
+        spawn_in_region(&mut app, dimension, places[(number / ENTITIES) as usize], bundle);
+    }
+    update(&mut app, 100);
+    let mut each = |change: &dyn Fn(&mut App)| {
+        let began = Instant::now();
+        for _ in 0..100 {
+            change(&mut app);
+            app.update();
+        }
+        began.elapsed().as_secs_f64() / 100.0
+    };
+    let send = |app: &mut App, send: fn(&mut Post, Uuid)| {
+        in_region(app, dimension, places[0], move |region: &mut World| {
+            let mut post = region.resource_mut::<Post>();
+            (0..EACH).for_each(|number| send(&mut post, id(ENTITIES + number)));
+        });
+    };
+    let nothing = each(&|app| in_region(app, dimension, places[0], |_| {}));
+    let plain = each(&|app| send(app, |post, id| post.send(Address::Entity(id), Plain(id))));
+    let stored = each(&|app| send(app, |post, id| post.send(Address::Entity(id), Stored(id))));
+    let acts = each(&|app| (0..EACH).for_each(|number| _ = act(app, id(number), Earn)));
+    let micro = |time: f64| (time - nothing) / EACH as f64 * 1e6;
+    let figure = format!("{:.1} us a plain one, {:.1} us a stored one", micro(plain), micro(stored));
+    report("T10 letters between regions", figure, "");
+    report("T10 actions", format!("{:.1} us each, predicted and done", micro(acts)), "");
 }
 
 fn work(duration: Duration) {

@@ -33,6 +33,8 @@ use uuid::Uuid;
 
 /// How long the state of the other regions waits for a hung one, at most.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// The maximum number of ticks of regions whose actions wait for a synced commit.
+const MOST_ACTIONS: usize = 1 << 16;
 /// The wait after a failed commit.
 const RETRY: Duration = Duration::from_secs(1);
 /// The time within which commits are synced with [`SaveDurability::EachSecond`].
@@ -146,6 +148,10 @@ impl Saves {
     pub fn note_actions(&mut self, actions: Vec<(u64, Uuid)>) {
         if !actions.is_empty() {
             self.actions.push_back((self.stored_with(), actions));
+            // Without syncs, nobody is told of the oldest.
+            if self.actions.len() > MOST_ACTIONS {
+                self.actions.pop_front();
+            }
         }
     }
 

@@ -109,8 +109,9 @@ pub trait TerraneAppExt {
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 
     /// The same as [`register_region_message`](Self::register_region_message), for a message that also reaches places and
-    /// entities on other servers of a shared world. If a region sends it, it is stored in postcard on its way, together with what the
-    /// region has not saved. It arrives exactly once, or returns once, whenever the process is killed.
+    /// entities on other servers of a shared world. It is stored in postcard on its way there, and arrives exactly once. In a world that this process
+    /// has alone, the same holds for messages from region to region, whenever the process is killed: one that cannot be delivered returns
+    /// once, to its region or, after a restart, to the main world.
     fn register_shared_message<M: SharedMessage>(&mut self) -> &mut Self;
 }
 

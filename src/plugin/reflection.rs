@@ -57,6 +57,7 @@ pub(super) fn register(app: &mut App) {
         StableId,
         Steering,
         TimeOfDay,
+        Actor,
         Viewer,
         Walk,
         WorldFailure,

@@ -180,9 +180,13 @@ impl TerranePlugin {
         {
             published.set_light(LightTable::new(&blocks));
         }
+        // An opening has fewer sessions than that.
+        let opening =
+            setup.store.as_ref().map_or(0, |store| store.incarnation().map_or(store.session(), |of| of.number()));
+        let known_actions = view::KnownActions { types: setup.actions, sessions_from: opening << 24 };
         app.insert_resource(BlockTypes(blocks.clone()))
             .insert_resource(view::Components(components.clone()))
-            .insert_resource(view::KnownActions(setup.actions));
+            .insert_resource(known_actions);
         if !app.is_plugin_added::<TimePlugin>() || !app.is_plugin_added::<TaskPoolPlugin>() {
             return Err(WorldFailure::NoBevyPlugins);
         }

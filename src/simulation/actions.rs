@@ -264,7 +264,8 @@ impl<'a> ActionContext<'a> {
         self.position
     }
 
-    /// The time on the dimension's clock. In the main world it may differ a little from that in the region.
+    /// The time on the dimension's clock. In the main world it is the time of the newest news of the entity, so that a check of a time may be
+    /// shown as refused and be done all the same.
     pub fn elapsed(&self) -> Duration {
         self.elapsed
     }
@@ -399,7 +400,8 @@ impl ActionOrder {
 }
 
 /// An entity is about to act: `apply` has succeeded, and its changes follow, unless an observer refuses the action. Here a game checks
-/// rights. It is triggered in the region, in the tick that runs the action.
+/// rights. It is triggered in the region, in the tick that runs the action. Observers only check: what they change of the blocks and the
+/// components that the action changes is overwritten.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;

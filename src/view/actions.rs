@@ -71,16 +71,21 @@ impl Actions<'_> {
     }
 }
 
-/// The types of the game's actions.
+/// The types of the game's actions, and a number below which all sessions of earlier openings of the world are.
 #[derive(Resource, Clone, Default)]
-pub(crate) struct KnownActions(pub ActionTypes);
+pub(crate) struct KnownActions {
+    pub types: ActionTypes,
+    pub sessions_from: u64,
+}
 
 /// What is shown of undecided actions.
 #[derive(Resource, Default)]
 pub(super) struct ActionPredictions {
     actors: FxHashMap<Uuid, PredictedActor>,
-    /// The sessions of the entities that acted here.
+    /// The last sessions of entities that began here.
     sessions: FxHashMap<Uuid, u64>,
+    /// The sessions in which this app itself lets entities act.
+    own_sessions: FxHashMap<Uuid, u64>,
     /// The actors whose actions are to be done anew.
     outdated: FxHashSet<Uuid>,
     /// The actors of clients, each with whether its mirror has news.
@@ -106,26 +111,26 @@ struct PendingAction {
 }
 
 impl ActionPredictions {
-    /// Begins a session of an entity, after the last one that it knows and all that began here.
-    pub fn new_session(&mut self, actor: Uuid, last: u64) -> u64 {
-        let session = self.sessions.get(&actor).map_or(last, |known| last.max(*known)) + 1;
+    /// Begins a session of an entity, after the last one that it knows, all that began here, and all of earlier openings of the world.
+    pub fn new_session(&mut self, actor: Uuid, last: u64, from: u64) -> u64 {
+        let known = self.sessions.get(&actor).copied().unwrap_or_default();
+        let session = last.max(known).max(from).saturating_add(1);
         self.sessions.insert(actor, session);
+        // This app counts its own actions anew after that.
+        self.own_sessions.remove(&actor);
         session
     }
 
     /// Notes the session that a server has begun for this app.
     pub fn set_session(&mut self, actor: Uuid, session: u64) {
-        self.sessions.insert(actor, session);
+        self.own_sessions.insert(actor, session);
     }
 
-    /// Returns `true` if the mirror has had news since the last call, or if this is the first one.
-    pub fn watch(&mut self, actor: Uuid) -> bool {
-        self.watched.insert(actor, false).unwrap_or(true)
-    }
-
-    /// Ends watching the others.
-    pub fn watch_only(&mut self, actors: &FxHashSet<Uuid>) {
+    /// Watches these actors of clients, and only them. Returns those whose mirrors have had news since the last call.
+    pub fn take_news(&mut self, actors: &FxHashSet<Uuid>) -> FxHashSet<Uuid> {
         self.watched.retain(|id, _| actors.contains(id));
+        let mut has_news = |id: &Uuid| mem::take(self.watched.entry(*id).or_insert(true));
+        actors.iter().filter(|id| has_news(id)).copied().collect()
     }
 
     /// Takes the new components of a mirror, if actions are shown over them.
@@ -143,6 +148,7 @@ impl ActionPredictions {
     pub fn forget(&mut self, id: Uuid) {
         self.actors.remove(&id);
         self.sessions.remove(&id);
+        self.own_sessions.remove(&id);
         self.outdated.remove(&id);
         self.watched.remove(&id);
     }
@@ -205,7 +211,9 @@ pub(super) fn predict(
     actor: Uuid,
     action: &Arc<dyn ErasedAction>,
 ) -> Result<(ActionOrder, Vec<ChunkPos>), Refusal> {
-    if !world.resource::<KnownActions>().0.contains(action.name()) {
+    let known = world.resource::<KnownActions>();
+    let sessions_from = known.sessions_from;
+    if !known.types.contains(action.name()) {
         return Err(Refusal::Unregistered(action.name().to_owned()));
     }
     let mirror = world.resource::<MirrorIndex>().entity(actor).ok_or(Refusal::NotHere)?;
@@ -222,9 +230,13 @@ pub(super) fn predict(
                 // A client acts for it and counts its actions, without those of the server.
                 return Ok((order(0, 0), Vec::new()));
             }
-            let session = match predictions.sessions.get(&actor) {
+            let session = match predictions.own_sessions.get(&actor) {
                 Some(session) => *session,
-                None => predictions.new_session(actor, last.0),
+                None => {
+                    let session = predictions.new_session(actor, last.0, sessions_from);
+                    predictions.set_session(actor, session);
+                    session
+                }
             };
             let (position, elapsed) = mirror.current;
             let position = own_place.filter(|own| own.dimension == position.dimension).unwrap_or(position);

@@ -59,7 +59,7 @@ pub(super) fn send_actions(
                 letters.push(Letter::action(order));
                 return Ok(());
             };
-            let bytes = world.resource::<KnownActions>().0.encode(&*action);
+            let bytes = world.resource::<KnownActions>().types.encode(&*action);
             let bytes = bytes.ok_or_else(|| Refusal::Unregistered(action.name().to_owned()))?;
             if let Some(mut client) = world.get_mut::<ChunkSyncClient>(client) {
                 client.act(&order, &bytes, chunks);

@@ -1,4 +1,4 @@
-//! Entities dig, build, drop, fill chests and give, while the process is killed and regions halt. Nothing of it is lost or there twice.
+//! Entities dig, build, drop, fill chests, give and hit, while the process is killed and regions halt. Nothing of it is lost or there twice.
 //!
 //! What they have is counted in blocks: each dug block is in a bag, in an item on the ground, in a chest, or in a gift on its way.
 
@@ -91,6 +91,34 @@ impl Action for Give {
     }
 }
 
+/// A hit, after which a block falls out of the bag.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TypePath)]
+struct Blow;
+
+/// Hits another bot.
+#[derive(Serialize, Deserialize, TypePath)]
+struct Hit(Uuid);
+
+impl Action for Hit {
+    fn apply(&self, _: &mut ActionContext) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn effects(&self, _: &ActionDone, region: &mut World) {
+        region.resource_mut::<Post>().send(Address::Entity(self.0), Blow);
+    }
+}
+
+fn suffer(mut blows: MessageReader<Received<Blow>>, mut bags: Query<(&mut Bag, &Position)>, mut commands: Commands) {
+    for blow in blows.read() {
+        let Some((mut bag, place)) = blow.entity.and_then(|entity| bags.get_mut(entity).ok()) else { continue };
+        if let Some(left) = bag.0.checked_sub(1) {
+            bag.0 = left;
+            commands.spawn((*place, Pile { blocks: 1, is_chest: false }));
+        }
+    }
+}
+
 /// Puts gifts that come, or come back, into bags.
 fn receive(
     mut gifts: MessageReader<Received<Gift>>,
@@ -126,7 +154,9 @@ fn gather(mut bags: Query<&mut Bag>, piles: Query<(Entity, &Pile)>, mut commands
     }
 }
 
-const BOTS: u64 = 8;
+const BOTS: u64 = 100;
+/// The groups of blocks that they dig and build, half of them at each home.
+const GROUPS: u64 = 8;
 
 fn bot(number: u64) -> Uuid {
     Uuid::from_u128(0xb07_0000 + u128::from(number))
@@ -138,9 +168,9 @@ fn home(number: u64) -> BlockPos {
 }
 
 /// The blocks that they dig and build.
-fn site(number: u64, place: u64) -> BlockPos {
-    let BlockPos { x, .. } = home(number);
-    BlockPos::new(x + (number / 2 * 4 + place % 4) as i64 - 8, -1, (place / 4) as i64)
+fn site(group: u64, place: u64) -> BlockPos {
+    let BlockPos { x, .. } = home(group);
+    BlockPos::new(x + (group / 2 * 4 + place % 4) as i64 - 8, -1, (place / 4) as i64)
 }
 
 const SITES: u64 = 12;
@@ -156,8 +186,10 @@ fn world(plugin: TerranePlugin) -> (App, DimensionId) {
         .register_action::<DigOrBuild>()
         .register_action::<Drop>()
         .register_action::<Give>()
+        .register_action::<Hit>()
+        .register_shared_message::<Blow>()
         .add_region_plugins(|region| {
-            region.add_systems(RegionTick, (receive, gather).chain());
+            region.add_systems(RegionTick, (receive, suffer, gather).chain());
         });
     listen::<WorldSaved>(&mut app);
     listen::<ActionAnswer>(&mut app);
@@ -185,24 +217,28 @@ fn count(world: &mut World, dimension: DimensionId) -> Option<u64> {
     }
     let mut all: u64 = bags.into_iter().map(u64::from).sum();
     all += world.query_filtered::<&Pile, With<Mirror>>().iter(world).map(|pile| u64::from(pile.blocks)).sum::<u64>();
-    for number in 0..BOTS {
+    for group in 0..GROUPS {
         for place in 0..SITES {
-            all += u64::from(block_at(world, dimension, site(number, place))? != BlockId::AIR);
+            all += u64::from(block_at(world, dimension, site(group, place))? != BlockId::AIR);
         }
     }
     Some(all)
 }
 
-const ALL: u64 = BOTS * (5 + SITES);
+const ALL: u64 = BOTS * 5 + GROUPS * SITES;
 
 /// Lets a bot do something.
 fn play(app: &mut App, random: &mut SplitMix64, dimension: DimensionId) {
     let number = u64::from(random.below(BOTS as u32));
     let actor = bot(number);
-    match random.below(8) {
-        0..4 => drop(act(app, actor, DigOrBuild(site(number, u64::from(random.below(SITES as u32)))))),
+    match random.below(9) {
+        0..4 => {
+            let site = site(number % GROUPS, u64::from(random.below(SITES as u32)));
+            act(app, actor, DigOrBuild(site));
+        }
         4 => drop(act(app, actor, Drop { is_chest: random.below(2) == 0 })),
         5 | 6 => drop(act(app, actor, Give(bot(u64::from(random.below(BOTS as u32)))))),
+        7 => drop(act(app, actor, Hit(bot(u64::from(random.below(BOTS as u32)))))),
         // It goes to the other region, or back, which changes its reach.
         _ => {
             let to = [HERE, THERE][random.below(2) as usize];
@@ -259,7 +295,7 @@ fn play_on(seed: u64, halts: bool) -> u64 {
             }
             _ => {}
         }
-        (0..3).for_each(|_| play(&mut app, &mut random, dimension));
+        (0..10).for_each(|_| play(&mut app, &mut random, dimension));
         app.update();
         for copy in disk.take_copies() {
             check(&copy, &format!("seed {seed}, after tick {tick}"));
@@ -327,13 +363,13 @@ mod killed {
         println!("\n{FOUND} {:?}", count(app.world_mut(), dimension));
         let mut random = SplitMix64::new(std::process::id().into());
         loop {
-            play(&mut app, &mut random, dimension);
+            (0..4).for_each(|_| play(&mut app, &mut random, dimension));
             app.update();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// `TERRANE_ROUNDS=10` kills 500 times.
+    /// `TERRANE_ROUNDS=20` kills 1,000 times.
     ///
     /// Promise, crashes: Whenever the process is killed, blocks and items are conserved, with letters of registered types between regions.
     #[test]

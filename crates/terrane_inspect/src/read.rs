@@ -142,7 +142,8 @@ pub fn list(world: &World, filter: &Filter, after: Option<Cursor>) -> Listing {
         if !archetype.contains(id) {
             continue;
         }
-        if number > first && began.elapsed() > BUDGET {
+        looked += 1;
+        if number > first && looked > STEP && began.elapsed() > BUDGET {
             listing.next = Some(Cursor { region, archetype: number, row: 0 });
             return listing;
         }
@@ -237,7 +238,7 @@ pub fn look(entity: &EntityWorldMut) -> Result<EntityLook, InspectError> {
             let name = path_of(&types, info).into_owned();
             let known = reflection(&types, &name);
             let value = match known.as_ref().and_then(|known| known.reflect(entity)) {
-                Some(_) if began.elapsed() > BUDGET => Value::NotRead,
+                Some(_) if left.has_copied_much() && began.elapsed() > BUDGET => Value::NotRead,
                 Some(value) => left.copy(value.as_partial_reflect()),
                 None => Value::Unknown,
             };

@@ -26,6 +26,9 @@ const DEEPEST: usize = 32;
 /// The parts of a value that is changed.
 const MOST_CHANGED: usize = 1 << 16;
 
+/// The parts, and the bytes of text, that are copied whatever the time. It takes some microseconds, unless the thread is interrupted.
+const FEW_PARTS: usize = 256;
+
 /// The parts and the bytes of text that still fit into one answer.
 pub struct Left {
     parts: usize,
@@ -45,6 +48,11 @@ enum Reason {
 }
 
 impl Left {
+    /// Returns `true` if what was copied is more than a thread does between two looks at the clock.
+    pub fn has_copied_much(&self) -> bool {
+        self.parts + FEW_PARTS < MOST_PARTS || self.text + FEW_PARTS < MOST_TEXT
+    }
+
     /// Copies a value if it fits into what is left.
     pub fn copy(&mut self, value: &dyn PartialReflect) -> Value {
         let (parts, text) = (self.parts, self.text);

@@ -470,8 +470,9 @@ impl WorldStore {
                     commit.writes.require(Family::Meta, key.clone(), Some(value));
                     commit.writes.delete(Family::Meta, key);
                 }
-                // It was never stored, or the answer to an attempt was lost that removed it.
+                // It was never stored, the answer to an attempt was lost that removed it, or its dimension was removed with it.
                 None if batch.sent.contains_key(id) || self.is_unsettled.load(Ordering::Acquire) => {}
+                None if self.incarnation().is_none() => {}
                 None => return Err(self.corrupt(id.item(), "it was received before")),
             }
         }

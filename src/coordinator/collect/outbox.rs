@@ -90,14 +90,15 @@ impl Surroundings<'_> {
         parts
     }
 
-    /// Stores a message of a shared type with the state of the region that sent it. The save that has its effect, or has it back with its
-    /// sender, removes it.
+    /// Stores a message of a shared type with the state of the region that sent it, in a world that this process has alone. The save that
+    /// has its effect, or has it back with its sender, removes it.
     fn store_on_its_way(&mut self, from: DimensionId, region: RegionId, mut letter: Letter) -> Letter {
+        if self.post.is_shared() {
+            return letter;
+        }
         let Some((kind, bytes)) = self.post.stored_form(&letter) else { return letter };
         let (place, entity) = match letter.to {
-            Address::Place(dimension, block) => {
-                (self.is_here(dimension, block.column()).then_some((dimension, block)), None)
-            }
+            Address::Place(dimension, block) => (Some((dimension, block)), None),
             Address::Entity(id) => (self.place_of(from, region, id), Some(id)),
             Address::Main | Address::Regions(_) => (None, None),
         };

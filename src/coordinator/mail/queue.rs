@@ -29,12 +29,10 @@ pub struct MailQueue {
     pub for_elsewhere: Vec<Letter>,
     /// When the store may be asked for their places next; `None` while it is asked.
     pub next_search: Option<Duration>,
-    /// The numbers of letters of other servers that did not reach their region.
+    /// The numbers of letters that are stored on their way and did not reach their region.
     pub returned: Vec<CrossingId>,
-    /// Letters from the store that did not reach their region, and are sent again in a while.
-    pub later: Vec<Letter>,
-    /// When they are sent again.
-    pub send_later: Duration,
+    /// When they may be read from the store again, in a world that this process has alone.
+    pub read_again: Duration,
 }
 
 /// A letter in the queue.
@@ -63,8 +61,7 @@ impl MailQueue {
             for_elsewhere,
             next_search,
             returned,
-            later: Vec::new(),
-            send_later: Duration::ZERO,
+            read_again: Duration::ZERO,
         }
     }
 

@@ -158,19 +158,17 @@ impl MailQueue {
             return self.lost_arrivals.push((id, reason));
         }
         if let Some(crossing) = letter.crossing.filter(|_| letter.from == LetterSender::Server) {
-            return match reason {
-                // Nobody else looks for it in the store.
-                _ if !self.is_shared() && !matches!(reason, Undeliverable::DimensionNotOpen(_)) => {
-                    self.later.push(letter)
-                }
-                // It is found in the store again, here or by the next owner of its place, or when its dimension is opened.
-                _ => self.returned.push(crossing),
-            };
+            // It is found in the store again, here or by the next owner of its place.
+            return self.returned.push(crossing);
         }
+        let crossing = letter.crossing;
         let lost = LetterLost { what: letter.name(), to: letter.to, reason };
         match letter.give_back(reason) {
             Some(letter) => self.post_back(letter, dimensions, publisher),
-            None => report(lost, publisher),
+            None => {
+                self.returned.extend(crossing);
+                report(lost, publisher);
+            }
         }
     }
 
@@ -191,9 +189,11 @@ impl MailQueue {
     }
 
     /// Reports a letter that came back to a region that is gone. The main world does not get it instead, because its content was
-    /// meant for systems of that region. One that was stored on its way is sent again when the world, or the plot, is opened next.
+    /// meant for systems of that region. One that was stored on its way is found in the store again, and sent to its address.
     fn lose(&mut self, letter: Letter, publisher: &mut Publisher) {
-        self.returned.extend(letter.crossing);
+        if let Some(crossing) = letter.crossing {
+            return self.returned.push(crossing);
+        }
         if let Some(reason) = letter.returned {
             report(LetterLost { what: letter.name(), to: letter.to, reason }, publisher);
         }

@@ -11,6 +11,8 @@ pub struct Received {
     removed: BTreeSet<CrossingId>,
     /// Messages on their way to their region. The save that has the region's state after it got one removes it.
     underway: BTreeSet<CrossingId>,
+    /// Messages that did not reach their region and are still in the store.
+    forgotten: BTreeSet<CrossingId>,
 }
 
 impl Received {
@@ -22,17 +24,31 @@ impl Received {
     /// Notes that a message is on its way to its region.
     pub fn deliver(&mut self, id: CrossingId) {
         self.underway.insert(id);
+        self.forgotten.remove(&id);
     }
 
-    /// Notes that a message did not reach its region. The next round finds it again.
+    /// Notes that a message did not reach its region. It is found in the store again.
     pub fn forget(&mut self, id: CrossingId) {
-        self.underway.remove(&id);
+        if self.underway.remove(&id) {
+            self.forgotten.insert(id);
+        }
+    }
+
+    /// The messages that are to be found in the store again.
+    pub fn forgotten(&self) -> &BTreeSet<CrossingId> {
+        &self.forgotten
+    }
+
+    /// Leaves the messages to a dimension to its next opening, which reads all of them.
+    pub fn leave_to_opening(&mut self, dimension: DimensionId) {
+        self.forgotten.retain(|id| id.plot.0 != dimension);
     }
 
     /// Notes that the pending save removes these.
     pub fn remove(&mut self, ids: impl IntoIterator<Item = CrossingId>) {
         for id in ids {
             self.underway.remove(&id);
+            self.forgotten.remove(&id);
             self.removed.insert(id);
         }
     }
@@ -55,6 +71,8 @@ impl Received {
         after: &BTreeMap<Plot, CrossingId>,
         last: &BTreeMap<Plot, CrossingId>,
     ) {
+        // The round has found them.
+        self.forgotten.clear();
         let listed: BTreeSet<CrossingId> = found.collect();
         let was_read = |id: &CrossingId| {
             after.get(&id.plot).is_none_or(|after| id > after) && last.get(&id.plot).is_none_or(|last| id <= last)

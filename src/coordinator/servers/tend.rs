@@ -339,9 +339,17 @@ pub fn send_astray(
     mut threads: ResMut<Threads>,
 ) {
     mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.received.forget(crossing));
-    if clock.now >= post.send_later && !post.later.is_empty() {
-        post.send_later = clock.now.saturating_add(PERIOD);
-        mem::take(&mut post.later).into_iter().for_each(|letter| post.send(letter));
+    if !post.is_shared() && clock.now >= post.read_again && !saves.received.forgotten().is_empty() {
+        post.read_again = clock.now.saturating_add(PERIOD);
+        let dimensions: BTreeSet<DimensionId> = saves.received.forgotten().iter().map(|id| id.plot.0).collect();
+        let read = move |store: &WorldStore, _: &_| {
+            dimensions.into_iter().map(|id| Ok((id, store.crossings(id)?))).collect::<Result<Vec<_>, StoreError>>()
+        };
+        threads.ask(None, read, move |world, found| match found.map_err(|error| error.to_string()) {
+            Ok(Ok(found)) => hand_to(world, receive_again, found),
+            Ok(Err(error)) => warn!("letters that were on their way are read again later: {error}"),
+            Err(error) => warn!("letters that were on their way are read again later: {error}"),
+        });
     }
     if post.for_elsewhere.is_empty() || post.next_search.is_none_or(|next| clock.now < next) {
         return;
@@ -356,6 +364,26 @@ pub fn send_astray(
             places.map_err(|error| error.to_string()).and_then(|places| places.map_err(|error| error.to_string()));
         hand_to(world, end_search, (letters, moment, places));
     });
+}
+
+/// Receives messages that did not reach their region, in a world that this process has alone.
+fn receive_again(
+    In(found): In<Vec<(DimensionId, Vec<(CrossingId, Crossing)>)>>,
+    dimensions: Res<DimensionBook>,
+    mut saves: ResMut<Saves>,
+    mut post: ResMut<MailQueue>,
+) {
+    for (dimension, crossings) in found {
+        if dimensions.open.get(&dimension).is_none_or(|open| open.is_closing()) {
+            saves.received.leave_to_opening(dimension);
+            continue;
+        }
+        for (id, crossing) in crossings {
+            if saves.received.forgotten().contains(&id) {
+                receive(id, crossing, &mut saves, &mut post);
+            }
+        }
+    }
 }
 
 type Places = BTreeMap<Uuid, (DimensionId, ColumnPos)>;
@@ -390,17 +418,13 @@ fn end_search(
         });
         match (place, open, letter.crossing) {
             // A later round finds the letter again.
-            (None, _, Some(crossing)) if !is_known && post.is_shared() => saves.received.forget(crossing),
-            (None, _, Some(_)) if !is_known => post.later.push(letter),
+            (None, _, Some(crossing)) if !is_known => saves.received.forget(crossing),
             (None, _, None) if !is_known => post.for_elsewhere.push(letter),
             (Some(_), Some((open, column)), _) if open.may_have(column) && open.owner(column).is_none() => {
                 open.send_letter(column, letter);
             }
             // The entity is about to arrive.
-            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => match post.is_shared() {
-                true => saves.received.forget(crossing),
-                false => post.later.push(letter),
-            },
+            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => saves.received.forget(crossing),
             (Some((dimension, _)), None, Some(_)) if !post.is_shared() => {
                 post.give_back(letter, Undeliverable::DimensionNotOpen(dimension));
             }
@@ -419,6 +443,13 @@ fn end_search(
                 saves.pending.received.insert(crossing);
                 saves.received.remove([crossing]);
                 let reason = Undeliverable::NoSuchEntity(id);
+                if !post.is_shared() {
+                    // Its sender is not known any more, so the main world has it back.
+                    let mut letter = letter;
+                    letter.returned = Some(reason);
+                    publisher.letter(letter);
+                    continue;
+                }
                 warn!("{} to {} is lost: {reason}", letter.name(), letter.to);
                 publisher.event(LetterLost { what: letter.name(), to: letter.to, reason });
             }

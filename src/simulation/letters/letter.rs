@@ -375,7 +375,7 @@ impl Letter {
     pub(in crate::simulation) fn trace(&mut self) -> Option<Self> {
         let name = self.name();
         let content = match &mut self.content {
-            Content::Message(_) if self.returned.is_some() => return None,
+            Content::Message(_) if self.returned.is_some() && self.crossing.is_none() => return None,
             Content::RunOn(_, retired) if self.returned.is_none() => {
                 Content::RunOn(SyncCell::new(Box::new(|_| {})), retired.take())
             }

@@ -36,6 +36,8 @@ pub fn act(
     if let Some(refusal) = attempt.refusal {
         return Err(refusal);
     }
+    // An observer may have despawned it.
+    world.get_entity(entity).map_err(|_| Refusal::NotHere)?;
     let done = ActionDone { actor: entity, blocks: attempt.blocks };
     let mut columns = world.resource_mut::<RegionColumns>();
     for changed in &done.blocks {

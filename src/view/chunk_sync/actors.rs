@@ -6,7 +6,7 @@ use crate::coordinator::messages::{ActionAnswer, ActionOutcome};
 use crate::simulation::{Actor, MirrorUpdate, Position, Refusal, RegionComponents};
 use crate::space::{BlockPos, DimensionId};
 use crate::view::Components;
-use crate::view::actions::ActionPredictions;
+use crate::view::actions::{ActionPredictions, KnownActions};
 use crate::view::{Mirror, MirrorIndex};
 use bevy::ecs::resource::IsResource;
 use bevy::prelude::*;
@@ -55,28 +55,27 @@ pub(in crate::view) fn tell_of_actors(
     mut peers: Query<&mut ChunkSyncPeer>,
     mirrors: Query<(EntityRef, &Mirror), (Without<ChunkSyncPeer>, Without<IsResource>)>,
     index: Res<MirrorIndex>,
-    components: Option<Res<Components>>,
+    (components, known): (Option<Res<Components>>, Option<Res<KnownActions>>),
     mut predictions: ResMut<ActionPredictions>,
 ) {
-    let Some(components) = components else { return };
+    let (Some(components), Some(known)) = (components, known) else { return };
     let actors: FxHashSet<Uuid> = peers.iter().filter_map(ChunkSyncPeer::actor).collect();
-    predictions.watch_only(&actors);
-    for mut peer in peers.iter_mut().filter(|peer| peer.is_listening()) {
+    // Only what a region has changed is compared.
+    let with_news = predictions.take_news(&actors);
+    for mut peer in &mut peers {
         let peer = peer.bypass_change_detection();
         let Some(actor) = peer.actor() else { continue };
-        let mirror = index.entity(actor).and_then(|mirror| mirrors.get(mirror).ok());
-        match mirror {
-            // Only what a region has changed is compared.
-            Some((entity, mirror)) if predictions.watch(actor) || !peer.has_begun() => {
-                if peer.may_begin()
-                    && let Some(last) = entity.get::<Actor>().map(Actor::last)
-                {
-                    peer.begin(predictions.new_session(actor, last.0));
-                }
-                peer.tell_state(mirror.current, components.0.encode(entity));
-            }
-            Some(_) => {}
-            None => peer.tell_gone(),
+        let Some((entity, mirror)) = index.entity(actor).and_then(|mirror| mirrors.get(mirror).ok()) else {
+            peer.tell_gone();
+            continue;
+        };
+        if peer.may_begin()
+            && let Some(last) = entity.get::<Actor>().map(Actor::last)
+        {
+            peer.begin(predictions.new_session(actor, last.0, known.sessions_from));
+        }
+        if peer.owes_state(with_news.contains(&actor)) {
+            peer.tell_state(mirror.current, components.0.encode(entity));
         }
     }
 }

@@ -111,6 +111,8 @@ struct SentAction {
     chunks: Vec<ChunkPos>,
     /// Why it is about to be refused.
     refusal: Option<Refusal>,
+    /// `true` if it is durable, and is about to be done.
+    is_durable: bool,
 }
 
 /// The actions that may be lost and are remembered, at most.
@@ -206,7 +208,7 @@ impl ChunkSyncClient {
         let bytes = crate::bytes::put_value(Vec::new(), &named);
         // The server's side of the connection refuses it.
         let refusal = (bytes.len() > MAX_ACTION_BYTES).then_some(Refusal::TooLarge);
-        self.actions.insert(id, SentAction { actor, session, chunks, refusal });
+        self.actions.insert(id, SentAction { actor, session, chunks, refusal, is_durable: false });
         if self.worker.is_some() {
             self.orders.push(ToWorker::Act { number: id, bytes });
         }
@@ -214,12 +216,14 @@ impl ChunkSyncClient {
 
     /// The decision about an action.
     fn decide_action(&mut self, EditAnswer { id, is_accepted }: EditAnswer, sent: SentAction, news: &mut Published) {
-        let SentAction { actor, session, chunks, refusal } = sent;
+        let SentAction { actor, session, chunks, refusal, is_durable } = sent;
         let result = match is_accepted {
             true => Ok((self.dimension, chunks)),
             false => Err(refusal.unwrap_or(Refusal::Unanswered)),
         };
-        if is_accepted {
+        if is_accepted && is_durable {
+            news.settled.push(settled(id, actor, ActionOutcome::Durable));
+        } else if is_accepted {
             if self.done.len() >= MOST_DONE {
                 self.done.pop_first();
             }
@@ -237,20 +241,19 @@ impl ChunkSyncClient {
         news: &mut Published,
     ) {
         match (message, self.actor) {
-            (ActorMessage::Begins { actor, session }, before) => {
+            (ActorMessage::Begins { actor, session }, _) => {
                 self.end_actor_unless(Some(actor), news);
                 predictions.set_session(actor, session);
                 self.actor = Some((actor, session));
-                // After a new connection, actions of an earlier session may be lost: the state tells which.
-                debug_assert!(before.is_none_or(|(of, last)| of != actor || last <= session));
             }
             (ActorMessage::State { block, offset, elapsed, components: sent }, Some((actor, session))) => {
                 let update = mirror_update(actor, self.dimension, (block, offset, elapsed), sent, components);
                 let number = components.mirror_number(TypeId::of::<Actor>());
                 let known = number.and_then(|number| update.components.get(&number)?.downcast_ref::<Actor>());
                 if let Some(last) = known.map(Actor::last) {
-                    let earlier = self.done.extract_if(.., |_, of| *of < session);
-                    let lost = earlier.filter(|(id, of)| last.0 < session && (*of, *id) > last).map(|(id, _)| id);
+                    // After a new connection, those of earlier sessions that the world does not remember are lost.
+                    let earlier = self.done.extract_if(.., |_, of| *of != session);
+                    let lost = earlier.filter(|(id, of)| (*of, *id) > last).map(|(id, _)| id);
                     news.settled.extend(lost.map(|id| settled(id, actor, ActionOutcome::Lost)));
                 }
                 news.push_mirror(update);
@@ -262,6 +265,12 @@ impl ChunkSyncClient {
                 }
             }
             (ActorMessage::Durable(ids), Some((actor, _))) => {
+                for id in &ids {
+                    // Its answer is behind the chunks that it has changed.
+                    if let Some(sent) = self.actions.get_mut(id) {
+                        sent.is_durable = true;
+                    }
+                }
                 let ids = ids.into_iter().filter(|id| self.done.remove(id).is_some());
                 news.settled.extend(ids.map(|id| settled(id, actor, ActionOutcome::Durable)));
             }
@@ -347,6 +356,8 @@ impl ChunkSyncClient {
                 },
                 FromWorker::Disconnected => {
                     self.lost_connections = self.lost_connections.saturating_sub(1);
+                    // The next connection tells whether it is there.
+                    self.end_actor_unless(None, news);
                     self.takes_edits = false;
                 }
                 FromWorker::Progress { area, progress, takes_edits } => {
@@ -427,7 +438,9 @@ pub(in crate::view) fn apply_results(
             backlog.chunks.retain(|(of, _), _| *of != *dimension);
             published.forget_predictions(*dimension);
             news.append(unloaded(&published, *dimension));
-            actor.iter().for_each(|actor| news.push_mirror(MirrorUpdate::gone(*actor)));
+            let is_of_other = |actor: &Uuid| clients.iter().any(|(_, other)| other.actor() == Some(*actor));
+            let gone = actor.filter(|actor| !is_of_other(actor));
+            gone.into_iter().for_each(|actor| news.push_mirror(MirrorUpdate::gone(actor)));
             if let Ok(mut entity) = commands.get_entity(*entity) {
                 entity.try_remove::<DimensionOpen>();
             }

@@ -70,7 +70,7 @@ pub(in crate::view) fn judge_edits(
         wishes.extend(wished.into_iter().map(|wish| (entity, wish)));
     }
     let mut letters = Vec::new();
-    let sets_blocks = world.resource::<KnownActions>().0.contains(SetBlock::type_path());
+    let sets_blocks = world.resource::<KnownActions>().types.contains(SetBlock::type_path());
     for (entity, wish) in wishes {
         let Some(peer) = world.get::<ChunkSyncPeer>(entity) else { continue };
         let (id, action) = match wish {
@@ -108,7 +108,7 @@ pub(in crate::view) fn judge_edits(
 /// Reads an action of a client.
 fn read(world: &World, bytes: &[u8]) -> Result<Arc<dyn ErasedAction>, Refusal> {
     let NamedAction { name, bytes } = bytes::value(bytes).map_err(Refusal::Because)?;
-    world.resource::<KnownActions>().0.decode(&name, &bytes)
+    world.resource::<KnownActions>().types.decode(&name, &bytes)
 }
 
 /// The edit that is to be made, if any.

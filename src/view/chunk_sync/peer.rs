@@ -47,7 +47,8 @@ const SLACK: u32 = 4;
 /// none. Requests for columns further out are answered when the viewer comes near.
 ///
 /// A client may edit blocks if [`SyncLimits::edits_per_second`] is not 0. Each edit is then a
-/// [`ClientEdit`](super::ClientEdit), which observers of the game may refuse.
+/// [`ClientEdit`](super::ClientEdit), which observers of the game may refuse; with an [actor](Self::with_actor), and if the game has registered
+/// the action `SetBlock`, it is an action of that entity instead.
 ///
 /// A client that sends without end and never reads takes no more memory than [`SyncLimits::chunks`] allows and a few hundred
 /// KiB: no more lookups are made for it, and no more messages.
@@ -109,6 +110,9 @@ pub struct ChunkSyncPeer {
     told: FxHashMap<String, Vec<u8>>,
     #[reflect(ignore)]
     told_block: Option<BlockPos>,
+    /// `true` if the actor has changed since.
+    #[reflect(ignore)]
+    owes_state: bool,
     /// The client's actions on their way to regions, by their numbers here.
     #[reflect(ignore)]
     actions: FxHashMap<u64, u64>,
@@ -150,6 +154,7 @@ impl ChunkSyncPeer {
             session,
             told,
             told_block,
+            owes_state: false,
             actions,
             done,
         }
@@ -176,19 +181,17 @@ impl ChunkSyncPeer {
         self.actor
     }
 
-    /// Returns `true` if a session of the actor has begun.
-    pub(super) fn has_begun(&self) -> bool {
-        self.session.is_some()
-    }
-
     /// Returns `true` if a session of the actor can begin: the client is there, and none has begun.
     pub(super) fn may_begin(&self) -> bool {
         self.session.is_none() && self.server.is_some()
     }
 
-    /// Returns `true` if the client can be told of its actor: it takes in what it was told before.
-    pub(super) fn is_listening(&self) -> bool {
-        self.server.as_ref().is_some_and(|server| server.waiting_actor_news() < MOST_NEWS)
+    /// Returns `true` if the client is to be told the state of its actor: there is news, now or from before, and it has taken in what it was
+    /// told last.
+    pub(super) fn owes_state(&mut self, has_news: bool) -> bool {
+        self.owes_state |= has_news;
+        let is_listening = self.server.as_ref().is_some_and(|server| server.waiting_actor_news() < MOST_NEWS);
+        self.session.is_some() && is_listening && mem::take(&mut self.owes_state)
     }
 
     /// Begins a session of the actor.
@@ -196,6 +199,7 @@ impl ChunkSyncPeer {
         let (Some(actor), Some(server)) = (self.actor, &mut self.server) else { return };
         self.session = Some(session);
         (self.told, self.told_block) = Default::default();
+        self.owes_state = true;
         server.take_actions();
         server.tell_of_actor(ActorMessage::Begins { actor, session }.encode());
     }

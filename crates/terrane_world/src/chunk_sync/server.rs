@@ -288,8 +288,14 @@ impl SyncServer {
             return Ok(());
         }
         if let Some(read) = ActionRequests::decode(message) {
-            let actions = read?.actions.into_iter().filter(|_| self.takes_actions);
-            actions.for_each(|action| self.edits.take_in_action(action));
+            let takes_actions = self.takes_actions;
+            let actions = read?.actions.into_iter().filter(|_| takes_actions);
+            for action in actions {
+                let id = action.id;
+                if self.edits.take_in_action(action) == Some(false) {
+                    self.refuse(ChunkPos::default(), id);
+                }
+            }
             return Ok(());
         }
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;

@@ -7,6 +7,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use std::time::Duration;
 
+/// The actions of a client that are passed on in a second, and at once. The region allows an entity less.
+const ACTIONS_PER_SECOND: f64 = 256.0;
+
 /// Edits from their arrival until their answers are in a message.
 ///
 /// An accepted edit is answered after the state of its chunk that includes it. So the client, which shows the edit until then,
@@ -17,6 +20,8 @@ pub(super) struct EditBook {
     pub is_announced: bool,
     /// The edits that the client may make at once.
     allowance: f64,
+    /// The actions that the client may do at once.
+    actions: f64,
     refilled: Option<Duration>,
     /// Edits that are not decided.
     incoming: Vec<SyncWish>,
@@ -30,11 +35,11 @@ pub(super) struct EditBook {
 impl EditBook {
     /// Allows this many edits per second, and as many at once.
     pub fn refill(&mut self, now: Duration, per_second: u32) {
-        let rate = f64::from(per_second);
-        self.allowance = match self.refilled.replace(now) {
-            Some(refilled) => (self.allowance + rate * now.saturating_sub(refilled).as_secs_f64()).min(rate),
-            None => rate,
-        };
+        let since =
+            self.refilled.replace(now).map_or(f64::INFINITY, |refilled| now.saturating_sub(refilled).as_secs_f64());
+        let refill = |left: f64, rate: f64| (left + rate * since).min(rate);
+        self.allowance = refill(self.allowance, per_second.into());
+        self.actions = refill(self.actions, ACTIONS_PER_SECOND);
     }
 
     /// Notes an edit. Returns `None` if the client has too many unanswered ones, so that it gets no answer, and otherwise whether
@@ -51,11 +56,17 @@ impl EditBook {
         Some(is_allowed)
     }
 
-    /// Notes an action. It gets no answer if the client has too many unanswered ones.
-    pub fn take_in_action(&mut self, action: SyncAction) {
-        if self.open.len() < MAX_EDITS && self.open.insert(action.id) {
+    /// Notes an action. Returns what [`take_in`](Self::take_in) does.
+    pub fn take_in_action(&mut self, action: SyncAction) -> Option<bool> {
+        if self.open.len() >= MAX_EDITS || !self.open.insert(action.id) {
+            return None;
+        }
+        let is_allowed = self.actions >= 1.0;
+        if is_allowed {
+            self.actions -= 1.0;
             self.incoming.push(SyncWish::Action(action));
         }
+        Some(is_allowed)
     }
 
     /// Notes the chunks of an accepted action.
