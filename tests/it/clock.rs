@@ -230,8 +230,8 @@ fn a_region_that_merges_with_a_slower_one_does_not_wait_out_its_period() {
     let mut app = game(TerranePlugin::in_memory());
     let dimension = flat(&mut app);
     let [_, walking] = [HERE, THERE].map(|block| viewer(&mut app, dimension, block.x as f32, 0.0, 2));
-    // The larger region continues.
-    viewer(&mut app, dimension, -16.0 * 16.0, 0.0, 16);
+    // The larger region continues: the other one keeps the sections behind it, since it does not tick.
+    viewer(&mut app, dimension, -16.0 * 22.0, 0.0, 22);
     start(&mut app);
     let known = |world: &World, block: BlockPos| region_at(world, dimension, block.column());
     update_until(&mut app, "both are known", |world| {
