@@ -369,16 +369,16 @@ mod killed {
         }
     }
 
-    /// `TERRANE_ROUNDS=20` kills 1,000 times.
+    /// `TERRANE_ROUNDS=50` kills 1,000 times.
     ///
     /// Promise, crashes: Whenever the process is killed, blocks and items are conserved, with letters of registered types between regions.
     #[test]
     fn bots_that_dig_build_and_give_are_killed_and_everything_is_there_once() {
-        let mut random = SplitMix64::new(rounds(50));
+        let mut random = SplitMix64::new(rounds(20));
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("world");
         let expected = format!("{FOUND} {:?}", Some(ALL));
-        for round in 0..=rounds(50) {
+        for round in 0..=rounds(20) {
             let (mut process, mut lines) = process("gifts::killed::process_that_plays", &path);
             let found = lines.find(|line| line.starts_with(FOUND));
             std::thread::sleep(Duration::from_micros(random.below(120_000).into()));
