@@ -104,7 +104,7 @@ struct Reply<T>(Sender<Result<T, InspectError>>);
 
 impl<T> Reply<T> {
     fn give(&self, answer: Result<T, InspectError>) {
-        // Nobody may wait for it any more.
+        // The caller may have dropped the question.
         let _ = self.0.try_send(answer);
     }
 }

@@ -238,7 +238,7 @@ pub fn look(entity: &EntityWorldMut) -> Result<EntityLook, InspectError> {
             let name = path_of(&types, info).into_owned();
             let known = reflection(&types, &name);
             let value = match known.as_ref().and_then(|known| known.reflect(entity)) {
-                Some(_) if left.has_copied_much() && began.elapsed() > BUDGET => Value::NotRead,
+                Some(_) if left.needs_time() && began.elapsed() > BUDGET => Value::NotRead,
                 Some(value) => left.copy(value.as_partial_reflect()),
                 None => Value::Unknown,
             };

@@ -33,11 +33,13 @@ const FEW_PARTS: usize = 256;
 pub struct Left {
     parts: usize,
     text: usize,
+    /// `true` once a value was too large: it was counted, which takes time, and not copied.
+    has_counted_much: bool,
 }
 
 impl Default for Left {
     fn default() -> Self {
-        Self { parts: MOST_PARTS, text: MOST_TEXT }
+        Self { parts: MOST_PARTS, text: MOST_TEXT, has_counted_much: false }
     }
 }
 
@@ -48,9 +50,9 @@ enum Reason {
 }
 
 impl Left {
-    /// Returns `true` if what was copied is more than a thread does between two looks at the clock.
-    pub fn has_copied_much(&self) -> bool {
-        self.parts + FEW_PARTS < MOST_PARTS || self.text + FEW_PARTS < MOST_TEXT
+    /// Returns `true` if the clock decides about further values: the few parts that are copied whatever the time are used up.
+    pub fn needs_time(&self) -> bool {
+        self.has_counted_much || self.parts + FEW_PARTS < MOST_PARTS || self.text + FEW_PARTS < MOST_TEXT
     }
 
     /// Copies a value if it fits into what is left.
@@ -61,6 +63,7 @@ impl Left {
             Ok(()) => catch_unwind(AssertUnwindSafe(|| copied(value))).map_or(Value::Unknown, Value::Copy),
             Err(reason) => {
                 (self.parts, self.text) = (parts, text);
+                self.has_counted_much |= matches!(reason, Reason::TooLarge);
                 match reason {
                     Reason::Unknown => Value::Unknown,
                     Reason::TooLarge => Value::TooLarge,
@@ -112,7 +115,7 @@ impl Left {
 
 /// Returns `true` for a value with so many parts, or nested so deep, that a copy might never end: it may contain itself.
 pub fn is_endless(value: &dyn PartialReflect) -> bool {
-    let mut left = Left { parts: MOST_CHANGED, text: 0 };
+    let mut left = Left { parts: MOST_CHANGED, text: 0, has_counted_much: false };
     matches!(left.count(value, 0, |_, _| Ok(())), Err(Reason::TooLarge))
 }
 

@@ -111,7 +111,7 @@ pub(super) struct Map {
 
 /// The squares of all sections of a dimension, as an image.
 struct Squares {
-    /// What they show: the version of the runs, the dimension, the transform's origin and scale, and the size in pixels.
+    /// The key of the image: the version of the runs, the dimension, the transform's origin and scale, and the size in pixels.
     of: (u64, DimensionId, SectionPos, f32, [usize; 2]),
     texture: TextureHandle,
 }

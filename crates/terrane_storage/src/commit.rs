@@ -448,7 +448,7 @@ impl WorldStore {
                 }
                 commit.writes.put(Family::Meta, server.sent_key(), record::encode(&last.max(before)));
             }
-            // Those that have arrived by now need not be stored.
+            // A crossing that has arrived by now is not stored.
             for (id, crossing) in batch.sent.iter().filter(|(id, _)| !batch.received.contains(id)) {
                 match crossing {
                     _ if id.number > before => commit.writes.put(Family::Meta, id.key(), crossing.to_bytes()),

@@ -71,7 +71,7 @@ impl Action for Transfer {
     }
 
     fn effects(&self, done: &ActionDone, region: &mut World) {
-        // What is in a chest is known in the region only.
+        // Only the region knows what is in a chest.
         let moved: Result<Result, _> = region.run_system_cached_with(transfer, (done.actor, *self));
         if !matches!(moved, Ok(Ok(()))) {
             info!("nothing was moved: {moved:?}");

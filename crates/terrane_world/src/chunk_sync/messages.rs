@@ -135,7 +135,7 @@ pub struct EditRequests {
     pub edits: Vec<SyncEdit>,
 }
 
-/// An action of a client. What it does is in bytes of the game's.
+/// An action of a client. The game chooses the form of its bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SyncAction {
     /// The client's number for the action. Edits and actions have numbers of their own, all different.

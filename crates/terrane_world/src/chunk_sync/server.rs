@@ -93,7 +93,7 @@ pub struct SyncServerProgress {
     pub bytes: u64,
 }
 
-/// What a client wants to do.
+/// An edit or an action that a client asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyncWish {
     /// An edit of a block.
