@@ -75,7 +75,7 @@ pub use work::new_columns::NewColumn;
 
 // Used by the coordinator and the plugin.
 pub(crate) use crate::storage::LoadedColumn;
-pub(crate) use actions::{Acting, ActionOrder, ActionTypes, DecidedAction, ErasedAction, Outcome, Values};
+pub(crate) use actions::{Acting, ActionOrder, ActionTypes, DecidedAction, ErasedAction, Ground, Outcome, Values};
 pub(crate) use bodies::movement::move_bodies;
 pub(crate) use bodies::steering::receive_steps;
 pub(crate) use bodies::walk::walk;

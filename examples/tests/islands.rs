@@ -1,15 +1,18 @@
 //! The game of islands is played by its keys: the player walks, digs, builds a bridge, is saved, and goes on.
 
-#[expect(dead_code, reason = "only a window shows and fills chests")]
 #[path = "../islands/game/mod.rs"]
 mod game;
 
+use bevy::ecs::system::RunSystemOnce;
 use bevy::input::InputSystems;
 use bevy::input::mouse::AccumulatedMouseMotion;
+use bevy_terrane::chunk::RayHit;
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{KeyValueStore, MemoryStore, StorageConfig};
 use bevy_terrane::testing;
-use game::bag::{BLOCKS, Bag, Chosen};
+use game::bag::{BLOCKS, Bag, Chosen, Items};
+use game::chests::{self, CHEST, Transfer};
+use game::hand::Aim;
 use game::land;
 use std::sync::Arc;
 use terrane_dev::FirstPersonPlugin;
@@ -89,6 +92,28 @@ impl Play {
         bags.single(self.0.world()).unwrap().clone()
     }
 
+    fn player(&mut self) -> uuid::Uuid {
+        let mut own = self.0.world_mut().query::<&OwnBody>();
+        own.single(self.0.world()).unwrap().id()
+    }
+
+    /// What the hand aims at.
+    fn aim(&self) -> Option<RayHit> {
+        self.0.world().resource::<Aim>().0
+    }
+
+    fn kind(&self, name: &str) -> usize {
+        BLOCKS.iter().position(|block| *block == name).unwrap()
+    }
+
+    /// The items in a chest, as they are shown.
+    fn in_chest(&mut self, chest: BlockPos) -> Items {
+        let dimension = self.dimension();
+        let find =
+            move |blocks: PublishedBlocks, types: Res<BlockTypes>| chests::items(&blocks, &types, dimension, chest);
+        self.0.world_mut().run_system_once(find).unwrap().expect("a chest")
+    }
+
     fn dimension(&self) -> DimensionId {
         self.0.world().resource::<Dimensions>().id(land::NAME)
     }
@@ -160,6 +185,25 @@ fn a_player_walks_digs_builds_a_bridge_and_goes_on_after_a_restart() {
         assert_eq!(play.block(middle.offset(0, 0, -number)), "terrane:wood", "{edge:?}");
     }
     assert_eq!(number(&play.bag(), "terrane:wood"), 13);
+
+    // It sets a chest behind itself. While there is something in it, the chest cannot be dug.
+    play.hold(&[KeyCode::Digit7], 1);
+    play.look(std::f32::consts::PI, -0.9);
+    let chest = play.aim().expect("something to build on").before();
+    play.click(MouseButton::Right);
+    assert_eq!((play.block(chest).as_str(), number(&play.bag(), CHEST)), (CHEST, 0));
+    let (wood, player) = (play.kind("terrane:wood"), play.player());
+    testing::act(&mut play.0, player, Transfer { chest, kind: wood, into_chest: true });
+    play.update(1);
+    assert_eq!((play.in_chest(chest)[wood], number(&play.bag(), "terrane:wood")), (1, 12), "shown at once");
+    play.update(5);
+    play.click(MouseButton::Left);
+    assert_eq!((play.block(chest).as_str(), play.in_chest(chest)[wood]), (CHEST, 1));
+    testing::act(&mut play.0, player, Transfer { chest, kind: wood, into_chest: false });
+    play.update(5);
+    assert_eq!(number(&play.bag(), "terrane:wood"), 13);
+    play.click(MouseButton::Left);
+    assert_eq!((play.block(chest).as_str(), number(&play.bag(), CHEST)), ("terrane:air", 1));
     let sheep =
         |play: &mut Play| play.0.world_mut().query::<(&game::sheep::Sheep, &Mirror)>().iter(play.0.world()).count();
     assert_eq!(sheep(&mut play), 8);

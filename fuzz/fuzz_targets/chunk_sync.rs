@@ -39,6 +39,7 @@ fuzz_target!(|message: &[u8]| {
         }
     }
     let _ = server.receive(message);
+    server.take_excess().into_iter().for_each(|id| server.action_decided(id, None));
     for wish in server.take_wishes() {
         match wish {
             SyncWish::Edit(edit) => server.edit_decided(edit.id, edit.position.chunk(), edit.id % 2 == 0),

@@ -21,7 +21,7 @@ use crate::coordinator::saves::received::Received;
 use crate::region::RegionId;
 use crate::simulation::SavedChunks;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
-use crate::storage::servers::{Crossing, CrossingId, Plot};
+use crate::storage::servers::{Crossing, CrossingId, LOCAL, Plot};
 use crate::storage::{Commit, Durability, EntityRecord, SaveBatch, StorageThread, StoreError};
 use bevy::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -163,13 +163,13 @@ impl Saves {
         }
     }
 
-    /// Stores something on its way to a plot of this server with the next commit. It is underway at once.
-    pub fn send_here(&mut self, plot: Plot, crossing: Crossing) -> CrossingId {
+    /// Stores a message on its way from region to region with the next commit, in a row for a plot of this server. It is underway at once.
+    pub fn send_here(&mut self, plot: Plot, message: Crossing) -> CrossingId {
         self.crossings += 1;
-        // Servers count from 1, so this number is none of theirs.
-        let sender = self.server.unwrap_or(self.session | 1 << 63);
+        // Numbers of openings and of servers are not confused.
+        let sender = self.server.map_or(LOCAL << 1 | self.session, |server| LOCAL | server);
         let id = CrossingId { plot, sender, number: self.crossings };
-        self.pending.sent.insert(id, crossing);
+        self.pending.sent.insert(id, message);
         self.received.deliver(id);
         id
     }
@@ -177,8 +177,19 @@ impl Saves {
     /// Sends a message on to a plot of another server. If it came from another server, it goes on from here with the next commit.
     pub fn send_on(&mut self, from: Option<CrossingId>, plot: Plot, message: Crossing) {
         self.pending.received.extend(from);
-        self.received.remove(from);
+        self.note_removed(from);
         self.send_to(plot, message);
+    }
+
+    /// Notes that a message that is stored on its way did not reach its region. It is found in the store again, once it is there.
+    pub fn forget(&mut self, id: CrossingId) {
+        self.received.forget(id);
+        self.is_commit_requested |= self.pending.sent.contains_key(&id);
+    }
+
+    /// Notes that the pending save removes these crossings from the store.
+    pub fn note_removed(&mut self, ids: impl IntoIterator<Item = CrossingId>) {
+        self.received.remove(ids, self.commits + 1);
     }
 
     /// Where an entity is that is on its way into the store, or to another server with it: `None` if nothing is known here, and
@@ -190,7 +201,7 @@ impl Saves {
             let here = batch.entities.get(&id).map(|record| record.as_ref().map(place));
             let sent = batch.sent.iter().filter_map(|(crossing, contents)| match contents {
                 Crossing::Entities(records) => Some((crossing.number, records)),
-                Crossing::Message { .. } => None,
+                Crossing::Message { .. } | Crossing::MessageAway { .. } => None,
             });
             let sent = sent.filter_map(|(number, records)| {
                 Some((number, records.iter().find(|record| record.ids().any(|of| of == id))?))
@@ -476,8 +487,8 @@ impl Saves {
                     }
                     self.acknowledged = number;
                     if self.server.is_none() {
-                        // Nobody reads the store for crossings once it has confirmed this.
-                        self.received.forget_removed(&batch.received);
+                        // Others may be reading the store for crossings meanwhile.
+                        self.received.forget_removed(number);
                     }
                     if self.moments.iter().any(|moment| moment.strong_count() > 0) {
                         let (entities, sent) = (batch.entities.clone(), batch.sent.clone());

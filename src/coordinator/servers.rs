@@ -15,7 +15,7 @@
 //! Ground is loaded, generated and fetched only on own plots. A plot that leaves still belongs to this server until all of it
 //! is stored. If no heartbeat is confirmed in time, regions do not tick; if this server was ended, the app ends.
 
-mod leaving;
+pub mod leaving;
 pub mod players;
 mod round;
 pub mod tend;

@@ -108,10 +108,11 @@ pub trait TerraneAppExt {
     /// Registers a message for [`Post`](crate::simulation::Post), read as [`Received<M>`] in the regions and in the main world.
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self;
 
-    /// The same as [`register_region_message`](Self::register_region_message), for a message that also reaches places and
-    /// entities on other servers of a shared world. It is stored in postcard on its way there, and arrives exactly once. In a world that this process
-    /// has alone, the same holds for messages from region to region, whenever the process is killed: one that cannot be delivered returns
-    /// once, to its region or, after a restart, to the main world.
+    /// The same as [`register_region_message`](Self::register_region_message), for a message that survives a crash on its way from
+    /// region to region, and that also reaches places and entities on other servers of a shared world. It is stored in postcard on its
+    /// way, and arrives exactly once, whenever a process is killed. One that cannot be delivered returns once, to its region or, after a
+    /// restart, to the main world of a process that has the world alone. Servers of a shared world report it as
+    /// [`LetterLost`](crate::view::LetterLost) then.
     fn register_shared_message<M: SharedMessage>(&mut self) -> &mut Self;
 }
 

@@ -1,11 +1,13 @@
 //! Actions: what an entity does to the ground and to itself, as one.
 
-use crate::block::{BlockId, BlockRegistry};
+use crate::block::{BlockComponentId, BlockComponentLayout, BlockId, BlockLayout, BlockRegistry};
+use crate::chunk::BlockChange;
 use crate::simulation::entities::StableId;
 use crate::simulation::position::Position;
 use crate::space::{BlockPos, ChunkPos, DimensionId};
 use bevy::ecs::component::Mutable;
 use bevy::prelude::*;
+use bytemuck::{AnyBitPattern, NoUninit};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -21,8 +23,8 @@ pub(crate) const REACH: f32 = 16.0;
 /// The number of blocks that an action changes, at most.
 const MOST_BLOCKS: usize = 1_024;
 
-/// Something that an entity does: a player digs a block and gets it as an item, or builds with one. It changes blocks near the entity and
-/// mirrored components of the entity, all or nothing.
+/// Something that an entity does: a player digs a block and gets it as an item, builds with one, or puts it into a chest. It changes
+/// blocks near the entity, their block components, and mirrored components of the entity, all or nothing.
 ///
 /// Register it with [`register_action`](crate::plugin::TerraneAppExt::register_action), give the entity an [`Actor`], and do it with
 /// [`Actions::act`](crate::view::Actions::act). The main world shows the result at once, as *predicted*. The entity's region decides.
@@ -78,11 +80,11 @@ pub trait Action: Serialize + DeserializeOwned + TypePath + Send + Sync + 'stati
 pub struct ActionDone {
     /// The entity that acted, in the region's world.
     pub actor: Entity,
-    /// The blocks that have changed, in the order in which they did.
+    /// The blocks that it changed, or whose components it changed.
     pub blocks: Vec<ChangedBlock>,
 }
 
-/// A block that an action changes.
+/// A block that an action changes. If both ids are the same, it changes components of the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChangedBlock {
     /// Its position.
@@ -180,6 +182,9 @@ pub enum Refusal {
     /// The server did not answer, or the connection was lost. The action may have been done.
     #[error("the server did not answer")]
     Unanswered,
+    /// The block does not have the block component, or it has another size.
+    #[error("block {0} does not have the component {1}, or not in this size")]
+    NoBlockComponent(BlockPos, String),
     /// The action is larger than 1,024 bytes, so a client cannot send it.
     #[error("the action is too large to be sent")]
     TooLarge,
@@ -203,10 +208,19 @@ pub struct ActionContext<'a> {
     types: &'a BlockRegistry,
     /// The number of a mirrored component type.
     number: &'a dyn Fn(TypeId) -> Option<usize>,
-    ground: &'a dyn Fn(BlockPos) -> Option<BlockId>,
+    ground: Ground<'a>,
     values: Values<'a>,
     reads: BTreeSet<ChunkPos>,
     outcome: Outcome,
+}
+
+/// The blocks before an action, and their components.
+#[derive(Clone, Copy)]
+pub(crate) struct Ground<'a> {
+    /// The block at a position; `None` if it is not loaded.
+    pub block: &'a dyn Fn(BlockPos) -> Option<BlockId>,
+    /// A component of it.
+    pub component: &'a dyn Fn(BlockPos, BlockComponentId) -> Option<Vec<u8>>,
 }
 
 /// A component of any type.
@@ -225,8 +239,20 @@ pub(crate) enum Values<'a> {
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub blocks: Vec<ChangedBlock>,
-    /// The components, by number.
+    /// Components of blocks, as they are after the change of these.
+    pub of_blocks: Vec<(BlockPos, BlockComponentId, Vec<u8>)>,
+    /// The components of the entity, by number.
     pub components: FxHashMap<usize, ComponentValue>,
+}
+
+impl Outcome {
+    /// All that changes on the ground, in this order.
+    pub fn changes(&self) -> Vec<(BlockPos, BlockChange)> {
+        let blocks = self.blocks.iter().filter(|changed| changed.before != changed.after);
+        let blocks = blocks.map(|changed| (changed.position, BlockChange::Block(changed.after)));
+        let values = self.of_blocks.iter().cloned();
+        blocks.chain(values.map(|(position, id, value)| (position, BlockChange::Component(id, value)))).collect()
+    }
 }
 
 /// The entity of an [`ActionContext`], and where it is when.
@@ -242,7 +268,7 @@ impl<'a> ActionContext<'a> {
         Acting { actor, position, elapsed, values }: Acting<'a>,
         types: &'a BlockRegistry,
         number: &'a dyn Fn(TypeId) -> Option<usize>,
-        ground: &'a dyn Fn(BlockPos) -> Option<BlockId>,
+        ground: Ground<'a>,
     ) -> Self {
         let (reads, outcome) = Default::default();
         Self { actor, position, elapsed, types, number, ground, values, reads, outcome }
@@ -289,7 +315,7 @@ impl<'a> ActionContext<'a> {
         }
         self.reads.insert(position.chunk());
         let changed = self.outcome.blocks.iter().rev().find(|changed| changed.position == position);
-        let block = changed.map(|changed| changed.after).or_else(|| (self.ground)(position));
+        let block = changed.map(|changed| changed.after).or_else(|| (self.ground.block)(position));
         block.ok_or(Refusal::NotLoaded(position))
     }
 
@@ -302,13 +328,86 @@ impl<'a> ActionContext<'a> {
         if !self.types.contains(block) {
             return Err(Refusal::NoSuchBlock(position));
         }
+        if before != block {
+            let is_left = |changed: &ChangedBlock| changed.position != position || changed.before != changed.after;
+            self.outcome.blocks.retain(is_left);
+            self.outcome.of_blocks.retain(|(of, ..)| *of != position);
+            self.change(ChangedBlock { position, before, after: block })?;
+        }
+        Ok(before)
+    }
+
+    fn change(&mut self, changed: ChangedBlock) -> Result<(), Refusal> {
         if self.outcome.blocks.len() >= MOST_BLOCKS {
             return Err(Refusal::TooManyBlocks);
         }
-        if before != block {
-            self.outcome.blocks.push(ChangedBlock { position, before, after: block });
+        self.outcome.blocks.push(changed);
+        Ok(())
+    }
+
+    /// A [component](crate::block::BlockComponent) of the block at a position, in layer 0, with the changes that the action has made so
+    /// far. `None` if the block's type does not have it.
+    ///
+    /// # Errors
+    /// The block is out of reach or not loaded.
+    pub fn component(&mut self, position: BlockPos, component: &str) -> Result<Option<Vec<u8>>, Refusal> {
+        let block = self.block(position)?;
+        let Some(id) = self.types.component(component) else { return Ok(None) };
+        let mut own = self.outcome.of_blocks.iter();
+        if let Some((.., value)) = own.find(|(of, component, _)| (*of, *component) == (position, id)) {
+            return Ok(Some(value.clone()));
         }
-        Ok(before)
+        let is_new = |changed: &ChangedBlock| changed.position == position && changed.before != changed.after;
+        Ok(match self.outcome.blocks.iter().any(is_new) {
+            true => self.types.component_layout(block, id).map(|layout| layout.unset()),
+            false => (self.ground.component)(position, id),
+        })
+    }
+
+    /// Like [`component`](Self::component), as a value of a type of exactly the component's size.
+    ///
+    /// # Errors
+    /// The block is out of reach or not loaded, or the component has another size.
+    pub fn component_as<T: AnyBitPattern>(
+        &mut self,
+        position: BlockPos,
+        component: &str,
+    ) -> Result<Option<T>, Refusal> {
+        let unfit = |_| Refusal::NoBlockComponent(position, component.to_owned());
+        let value = self.component(position, component)?;
+        value.map(|value| bytemuck::try_pod_read_unaligned(&value)).transpose().map_err(unfit)
+    }
+
+    /// Sets a [component](crate::block::BlockComponent) of the block at a position, in layer 0.
+    ///
+    /// # Errors
+    /// The block is out of reach or not loaded, its type does not have the component, the component has another size, or the action has
+    /// changed 1,024 blocks already.
+    pub fn set_component(&mut self, position: BlockPos, component: &str, value: &[u8]) -> Result<(), Refusal> {
+        let block = self.block(position)?;
+        let layout = self.types.component(component).and_then(|id| self.types.component_layout(block, id));
+        let fits = |layout: &BlockComponentLayout| layout.size.is_none_or(|size| size as usize == value.len());
+        let unfit = || Refusal::NoBlockComponent(position, component.to_owned());
+        let BlockComponentLayout { id, .. } = layout.filter(fits).ok_or_else(unfit)?;
+        if self.outcome.blocks.iter().all(|changed| changed.position != position) {
+            self.change(ChangedBlock { position, before: block, after: block })?;
+        }
+        self.outcome.of_blocks.retain(|(of, component, _)| (*of, *component) != (position, id));
+        self.outcome.of_blocks.push((position, id, value.to_vec()));
+        Ok(())
+    }
+
+    /// Like [`set_component`](Self::set_component), with the bytes of a value.
+    ///
+    /// # Errors
+    /// As for [`set_component`](Self::set_component).
+    pub fn set_component_as<T: NoUninit>(
+        &mut self,
+        position: BlockPos,
+        component: &str,
+        value: &T,
+    ) -> Result<(), Refusal> {
+        self.set_component(position, component, bytemuck::bytes_of(value))
     }
 
     /// A mirrored component of the acting entity, with the changes that the action has made so far.
@@ -408,7 +507,7 @@ impl ActionOrder {
 ///
 /// /// Nobody changes the ground around the origin. Add it with `region.add_observer(protect_spawn)`.
 /// fn protect_spawn(mut attempt: On<ActionAttempt>) {
-///     if attempt.blocks.iter().any(|changed| changed.position.x.abs() < 16 && changed.position.z.abs() < 16) {
+///     if attempt.blocks().iter().any(|changed| changed.position.x.abs() < 16 && changed.position.z.abs() < 16) {
 ///         attempt.refuse(Refusal::because("this is not your ground"));
 ///     }
 /// }
@@ -423,8 +522,7 @@ pub struct ActionAttempt {
     /// The acting entity.
     #[event_target]
     pub actor: Entity,
-    /// The blocks that it would change.
-    pub blocks: Vec<ChangedBlock>,
+    blocks: Vec<ChangedBlock>,
     action: Arc<dyn ErasedAction>,
     pub(super) refusal: Option<Refusal>,
 }
@@ -432,6 +530,15 @@ pub struct ActionAttempt {
 impl ActionAttempt {
     pub(super) fn new(actor: Entity, blocks: Vec<ChangedBlock>, action: Arc<dyn ErasedAction>) -> Self {
         Self { actor, blocks, action, refusal: None }
+    }
+
+    pub(super) fn into_blocks(self) -> Vec<ChangedBlock> {
+        self.blocks
+    }
+
+    /// The blocks that it would change, or whose components it would change.
+    pub fn blocks(&self) -> &[ChangedBlock] {
+        &self.blocks
     }
 
     /// The action, if it is of this type.

@@ -7,11 +7,11 @@
 use super::edit_queue::EditQueue;
 use super::mirror::Components;
 use super::{ColumnChange, ColumnChanged, MirrorIndex, OwnBody, PublishedColumns};
-use crate::block::BlockId;
+use crate::chunk::BlockChange;
 use crate::coordinator::messages::{ActionAnswer, ActionId, ActionOutcome};
 use crate::simulation::{
     Acting, Action, ActionContext, ActionOrder, ActionTypes, Actor, BlockTypes, BoxedComponent, DecidedAction,
-    ErasedAction, Outcome, Position, Refusal, RegionComponents, Values,
+    ErasedAction, Ground, Outcome, Position, Refusal, RegionComponents, Values,
 };
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::view::Mirror;
@@ -104,7 +104,7 @@ struct PredictedActor {
 struct PendingAction {
     action: Arc<dyn ErasedAction>,
     /// What it changed when it was possible last.
-    blocks: Vec<(BlockPos, BlockId)>,
+    changes: Vec<(BlockPos, BlockChange)>,
     components: FxHashMap<usize, BoxedComponent>,
     /// The chunks that it looked at.
     reads: BTreeSet<ChunkPos>,
@@ -184,14 +184,22 @@ impl Shown<'_> {
         action: &dyn ErasedAction,
     ) -> (Result<Outcome, Refusal>, BTreeSet<ChunkPos>) {
         let dimension = position.dimension;
-        let ground = |block: BlockPos| {
+        let (types, predictions) = (&*self.types.0, &self.published.predictions);
+        let block = |block: BlockPos| {
             let column = self.published.confirmed(dimension, block.column())?;
-            let predicted = || self.published.predictions.block_before(number, dimension, block);
+            let predicted = || predictions.block_before(number, dimension, block);
             column.is_loaded(block.chunk().y).then(|| predicted().unwrap_or_else(|| column.block(block)))
         };
+        let component = |block: BlockPos, id| {
+            predictions.component_before(number, dimension, block, id, types).unwrap_or_else(|| {
+                let chunk = self.published.confirmed(dimension, block.column())?.chunk(block.chunk().y)?;
+                chunk.component(block.in_chunk(), 0, id).map(<[u8]>::to_vec)
+            })
+        };
+        let ground = Ground { block: &block, component: &component };
         let acting = Acting { actor, position, elapsed, values: Values::Copies(values) };
         let number = |type_id| self.components.mirror_number(type_id);
-        ActionContext::new(acting, &self.types.0, &number, &ground).run(action)
+        ActionContext::new(acting, types, &number, ground).run(action)
     }
 
     fn copies(&self, values: &FxHashMap<usize, BoxedComponent>) -> FxHashMap<usize, BoxedComponent> {
@@ -252,18 +260,17 @@ pub(super) fn predict(
             let shown = Shown { published: &mut published, types: &types, components: &components };
             let values = components.copy_mirrored(entity);
             let (result, reads) = shown.run(id, (actor, position, elapsed), &values, &**action);
-            let Outcome { blocks, components: changed } = result.unwrap_or_default();
-            let blocks: Vec<_> = blocks.into_iter().map(|changed| (changed.position, changed.after)).collect();
-            let copies = shown.copies(&changed);
-            let chunks: BTreeSet<ChunkPos> = blocks.iter().map(|(position, _)| position.chunk()).collect();
-            if published.predict_blocks(id, position.dimension, &blocks, &types.0) {
+            let outcome = result.unwrap_or_default();
+            let (changes, copies) = (outcome.changes(), shown.copies(&outcome.components));
+            let chunks: BTreeSet<ChunkPos> = changes.iter().map(|(position, _)| position.chunk()).collect();
+            if published.predict_changes(id, position.dimension, &changes, &types.0) {
                 tell_of_chunks(world, chunks.iter().map(|chunk| (position.dimension, *chunk)));
             }
-            let pending = PendingAction { action: action.clone(), blocks, components: copies, reads };
+            let pending = PendingAction { action: action.clone(), changes, components: copies, reads };
             predicted.pending.insert(id, pending);
             let entity = entity_of(world, actor);
             if let Some(mut entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
-                for (number, value) in changed {
+                for (number, value) in outcome.components {
                     components.apply_mirrored(&mut entity, number, value);
                 }
             }
@@ -336,13 +343,13 @@ fn show_anew(world: &mut World, id: Uuid, actor: &mut PredictedActor) {
         let unsettled = actor.pending.range_mut(settled.saturating_add(1)..);
         for (number, pending) in unsettled.filter(|_| position.dimension == actor.dimension) {
             let (result, reads) = shown.run(*number, (id, position, elapsed), &values, &*pending.action);
-            if let Ok(Outcome { blocks, components: changed }) = result {
-                let blocks: Vec<_> = blocks.into_iter().map(|changed| (changed.position, changed.after)).collect();
-                if blocks != pending.blocks {
-                    let changed = shown.published.replace_predicted(*number, actor.dimension, &blocks, &types.0);
+            if let Ok(outcome) = result {
+                let changes = outcome.changes();
+                if changes != pending.changes {
+                    let changed = shown.published.replace_predicted(*number, actor.dimension, &changes, &types.0);
                     other.extend(changed);
                 }
-                (pending.blocks, pending.components, pending.reads) = (blocks, changed, reads);
+                (pending.changes, pending.components, pending.reads) = (changes, outcome.components, reads);
             }
             values.extend(shown.copies(&pending.components));
         }

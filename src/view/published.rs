@@ -2,7 +2,7 @@
 
 use super::light::{PublishedLight, outdate};
 use crate::block::{BlockId, BlockRegistry};
-use crate::chunk::{Column, Predictions, RayHit, cast_ray};
+use crate::chunk::{BlockChange, Column, Predictions, RayHit, cast_ray};
 use crate::light::{ColumnLight, Light, LightTable};
 use crate::simulation::SetBlock;
 use crate::simulation::{BlockTypes, Position};
@@ -73,19 +73,20 @@ impl PublishedColumns {
     /// edits are predicted.
     pub(super) fn predict(&mut self, number: u64, edit: SetBlock, blocks: &BlockRegistry) -> bool {
         let SetBlock { dimension, position, block } = edit;
-        blocks.contains(block) && self.predict_blocks(number, dimension, &[(position, block)], blocks)
+        blocks.contains(block)
+            && self.predict_changes(number, dimension, &[(position, BlockChange::Block(block))], blocks)
     }
 
-    /// Shows blocks before they are decided, as [`predict`](Self::predict) does.
-    pub(super) fn predict_blocks(
+    /// Shows changes of blocks before they are decided, as [`predict`](Self::predict) does.
+    pub(super) fn predict_changes(
         &mut self,
         number: u64,
         dimension: DimensionId,
-        blocks: &[(BlockPos, BlockId)],
+        changes: &[(BlockPos, BlockChange)],
         types: &BlockRegistry,
     ) -> bool {
         let confirmed = |place| self.confirmed.get(&place);
-        let is_shown = self.predictions.predict(number, dimension, blocks, confirmed, types);
+        let is_shown = self.predictions.predict(number, dimension, changes, confirmed, types);
         self.light.is_outdated |= is_shown;
         is_shown
     }
@@ -95,11 +96,11 @@ impl PublishedColumns {
         &mut self,
         number: u64,
         dimension: DimensionId,
-        blocks: &[(BlockPos, BlockId)],
+        changes: &[(BlockPos, BlockChange)],
         types: &BlockRegistry,
     ) -> FxHashSet<(DimensionId, ChunkPos)> {
         let confirmed = |place| self.confirmed.get(&place);
-        let other = self.predictions.replace(number, dimension, blocks, confirmed, types);
+        let other = self.predictions.replace(number, dimension, changes, confirmed, types);
         self.light.is_outdated |= !other.is_empty();
         other
     }

@@ -1,6 +1,7 @@
 //! What an entity does is one action: shown at once, done once, and saved with its effects.
 
 mod clients;
+mod moving;
 
 use crate::support::*;
 use bevy_terrane::prelude::*;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 
 /// The blocks that an entity has.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize, TypePath)]
-struct Bag(u32);
+pub struct Bag(pub u32);
 
 /// An item on the ground.
 #[derive(Component, Clone, Debug, Default, PartialEq, Serialize, Deserialize, TypePath)]
@@ -20,7 +21,7 @@ struct Item(u32);
 
 /// Puts a block into the bag.
 #[derive(Clone, Serialize, Deserialize, TypePath)]
-struct Dig(BlockPos);
+pub struct Dig(pub BlockPos);
 
 impl Action for Dig {
     fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
@@ -65,6 +66,43 @@ impl Action for Drop {
     }
 }
 
+/// A block with a number of blocks in it, as a block component.
+const CHEST: &str = "test:chest";
+const IN_CHEST: &str = "test:in_chest";
+
+/// Puts blocks from the bag into a chest.
+#[derive(Clone, Serialize, Deserialize, TypePath)]
+struct Fill(BlockPos, u32);
+
+impl Action for Fill {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        let stored: u32 = context.component_as(self.0, IN_CHEST)?.unwrap_or_default();
+        let left = context.get::<Bag>()?.0.checked_sub(self.1);
+        context.set_component_as(self.0, IN_CHEST, &(stored + self.1))?;
+        context.get_mut::<Bag>()?.0 = left.ok_or(Refusal::because("there are not as many"))?;
+        Ok(())
+    }
+}
+
+/// Sets another block and its component, looks at both in between, and puts the first one back.
+#[derive(Clone, Serialize, Deserialize, TypePath)]
+struct Swap(BlockPos);
+
+impl Action for Swap {
+    fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        let chest = context.set_block(self.0, BlockId::AIR)?;
+        assert_eq!(context.component(self.0, IN_CHEST)?, None);
+        context.set_block(self.0, chest)?;
+        assert_eq!(context.component_as(self.0, IN_CHEST)?, Some(0_u32));
+        context.set_component_as(self.0, IN_CHEST, &7_u32)?;
+        assert_eq!(context.component_as(self.0, IN_CHEST)?, Some(7_u32));
+        assert!(
+            context.component_as::<u64>(self.0, IN_CHEST).is_err() && context.component(self.0, "test:no")?.is_none()
+        );
+        Ok(())
+    }
+}
+
 /// Is not registered.
 #[derive(Serialize, Deserialize, TypePath)]
 struct Unknown;
@@ -77,8 +115,22 @@ impl Action for Unknown {
 
 const ANN: Uuid = Uuid::from_u128(0xa22);
 
+fn register_chest(app: &mut App) {
+    app.register_block_component(BlockComponent::fixed::<u32>(IN_CHEST)).unwrap();
+    app.register_block(BlockType::new(CHEST).with_component(IN_CHEST)).unwrap();
+    app.register_action::<Fill>().register_action::<Swap>();
+}
+
+/// The number of blocks in a chest, as it is shown.
+fn in_chest(world: &World, dimension: DimensionId, chest: BlockPos) -> Option<u32> {
+    let component = world.resource::<BlockTypes>().component(IN_CHEST)?;
+    let chunk = world.resource::<PublishedColumns>().column(dimension, chest.column())?.chunk(chest.chunk().y)?;
+    chunk.component_as(chest.in_chunk(), 0, component).unwrap()
+}
+
 fn world(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = game(plugin);
+    register_chest(&mut app);
     app.register_saved_component::<Bag>()
         .mirror_region_component::<Bag>()
         .register_saved_component::<Item>()
@@ -191,7 +243,7 @@ fn refused_actions_are_taken_back() {
     let (mut app, dimension) = world_with_ann(lockstep());
     in_region(&mut app, dimension, HERE, |world| {
         world.add_observer(|mut attempt: On<ActionAttempt>| {
-            let is_sacred = attempt.blocks.iter().any(|changed| changed.position.x == 7);
+            let is_sacred = attempt.blocks().iter().any(|changed| changed.position.x == 7);
             if is_sacred && attempt.action::<Dig>().is_some() {
                 attempt.refuse(Refusal::because("holy ground"));
             }
@@ -222,6 +274,61 @@ fn refused_actions_are_taken_back() {
     update_until(&mut app, "Bob is mirrored", |world| mirror(world, bob).is_some());
     let dig = act(&mut app, bob, Dig(top(0, 0)));
     assert_eq!(refusal_of(&mut app, dig), Refusal::NotAnActor);
+}
+
+/// Promise, actions: An action changes blocks, block components and components of its entity as one.
+#[test]
+fn chests_are_filled_at_once_and_as_one_with_the_bag() {
+    let (mut app, dimension) = world_with_ann(lockstep());
+    in_region(&mut app, dimension, HERE, |world| {
+        world.add_observer(|mut attempt: On<ActionAttempt>| {
+            if attempt.blocks().iter().any(|changed| changed.position.x == 7) {
+                attempt.refuse(Refusal::because("not your chest"));
+            }
+        });
+    });
+    let [chest, other] = [1, 7].map(|x| BlockPos::new(x, 0, 1));
+    let block = id_of(app.world(), CHEST);
+    for position in [chest, other] {
+        let set = SetBlock { dimension, position, block };
+        app.world_mut().write_message(set);
+    }
+    update_until(&mut app, "the chests are there", |world| {
+        [chest, other].iter().all(|chest| in_chest(world, dimension, *chest) == Some(0))
+    });
+    (0..5).for_each(|x| _ = act(&mut app, ANN, Dig(top(x, 3))));
+    let fill = act(&mut app, ANN, Fill(chest, 2));
+    app.update();
+    let shown = |app: &App, chest| (in_chest(app.world(), dimension, chest), bag(app));
+    assert_eq!(shown(&app, chest), (Some(2), 3), "shown at once");
+    assert!(app.world().resource::<PublishedColumns>().is_predicted(dimension, chest));
+    assert_eq!(outcome_of(&mut app, fill), ActionOutcome::Done);
+    assert_eq!(shown(&app, chest), (Some(2), 3));
+
+    // One after the other, each shown over the one before.
+    let fills = [1, 1, 9].map(|number| act(&mut app, ANN, Fill(chest, number)));
+    app.update();
+    assert_eq!(shown(&app, chest), (Some(4), 1));
+    assert_eq!(refusal_of(&mut app, fills[2]), Refusal::because("there are not as many"));
+    assert_eq!(shown(&app, chest), (Some(4), 1));
+    let refused = act(&mut app, ANN, Fill(other, 1));
+    app.update();
+    assert_eq!(shown(&app, other), (Some(1), 0), "shown");
+    assert_eq!(refusal_of(&mut app, refused), Refusal::because("not your chest"), "an observer sees it");
+    assert_eq!(shown(&app, other), (Some(0), 1), "taken back");
+    let stone = act(&mut app, ANN, Fill(top(0, 5), 1));
+    assert_eq!(refusal_of(&mut app, stone), Refusal::NoBlockComponent(top(0, 5), IN_CHEST.to_owned()));
+
+    let swap = act(&mut app, ANN, Swap(chest));
+    app.update();
+    assert_eq!(in_chest(app.world(), dimension, chest), Some(7));
+    assert_eq!(outcome_of(&mut app, swap), ActionOutcome::Done);
+    update(&mut app, 2);
+    assert_eq!((shown(&app, chest), in_region_bag(&mut app, dimension)), ((Some(7), 1), 1));
+    let stored = ask_region(&mut app, dimension, HERE, move |blocks: RegionBlocks, types: Res<BlockTypes>| {
+        blocks.component_as::<u32>(chest, 0, types.component(IN_CHEST).unwrap()).unwrap()
+    });
+    assert_eq!(stored, Some(7));
 }
 
 /// Promise, actions: An entity can act only so often.

@@ -1,27 +1,13 @@
 //! Clients of a server edit its ground, and see their edits at once.
 
+use crate::support::session::{REMOTE, Session};
 use crate::support::*;
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
-use std::collections::VecDeque;
+use bevy_terrane::view::{ChunkSyncPeer, ClientEdit};
 
-/// The number of the server's dimension on clients.
-const REMOTE: DimensionId = DimensionId(1 << 32);
 /// A place in the air, beside the viewer.
 const THERE: BlockPos = BlockPos::new(3, 2, 5);
-
-/// A server and a client, with messages that take some updates each way.
-struct Session {
-    server: App,
-    client: App,
-    dimension: DimensionId,
-    view: Entity,
-    peer: Entity,
-    delay: usize,
-    up: VecDeque<Vec<Vec<u8>>>,
-    down: VecDeque<Vec<Vec<u8>>>,
-}
 
 fn limits(edits_per_second: u32) -> SyncLimits {
     SyncLimits { bytes_per_second: u64::MAX >> 1, edits_per_second, ..SyncLimits::default() }
@@ -36,63 +22,13 @@ impl Session {
         server.world_mut().entity_mut(viewer).insert(ChunkSyncPeer::new(dimension).with_limits(limits));
         start(&mut server);
         update(&mut server, 40);
-        let mut client = App::new();
-        client.add_plugins((MinimalPlugins, TerranePlugin { basic_blocks: false, ..lockstep() }));
-        for name in ["game:own", "terrane:dirt", "terrane:stone"] {
-            client.register_block(BlockType::new(name)).unwrap();
-        }
-        let view = ChunkSyncClient::new(REMOTE).with_radius(1);
-        let view = client.world_mut().spawn((view, Transform::default())).id();
-        listen::<BlockRefused>(&mut client);
-        start(&mut client);
-        let (up, down) = Default::default();
-        let mut session = Self { server, client, dimension, view, peer: viewer, delay: 0, up, down };
-        session.run_until("the ground is there", |session| session.shown().is_some() && session.view().is_complete());
-        session
-    }
-
-    fn view(&mut self) -> Mut<'_, ChunkSyncClient> {
-        self.client.world_mut().get_mut(self.view).expect("a view")
-    }
-
-    fn step(&mut self) {
-        let mut peer = self.server.world_mut().get_mut::<ChunkSyncPeer>(self.peer).unwrap();
-        let messages = peer.take_messages();
-        if self.up.len() > self.delay {
-            self.up.pop_front().unwrap().iter().for_each(|message| peer.receive(message).unwrap());
-        }
-        self.down.push_back(messages);
-        self.server.update();
-        if self.down.len() > self.delay {
-            let messages = self.down.pop_front().unwrap();
-            messages.into_iter().for_each(|message| self.view().receive(message));
-        }
-        self.client.update();
-        let messages = self.view().take_messages();
-        self.up.push_back(messages);
-        // The client's thread works beside the updates.
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-
-    #[track_caller]
-    fn run_until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
-        for _ in 0..2_000 {
-            if done(self) {
-                return;
-            }
-            self.step();
-        }
-        panic!("waited in vain until {what}");
+        Self::start(server, dimension, viewer, |_| ())
     }
 
     fn set(&mut self, position: BlockPos, name: &str) -> BlockId {
         let block = id_of(self.client.world(), name);
         self.client.world_mut().write_message(SetBlock { dimension: REMOTE, position, block });
         block
-    }
-
-    fn shown(&self) -> Option<BlockId> {
-        block_at(self.client.world(), REMOTE, THERE)
     }
 
     fn is_predicted(&self, position: BlockPos) -> bool {
@@ -130,7 +66,7 @@ fn a_client_sees_its_edit_at_once_and_the_server_makes_it() {
         loop {
             session.step();
             updates += 1;
-            assert_eq!(session.shown(), Some(block), "round {round}, update {updates}");
+            assert_eq!(session.shown(THERE), Some(block), "round {round}, update {updates}");
             if !session.is_predicted(THERE) {
                 break;
             }
@@ -139,7 +75,7 @@ fn a_client_sees_its_edit_at_once_and_the_server_makes_it() {
         assert_eq!(session.on_server(THERE), name);
         for _ in 0..3 {
             session.step();
-            assert_eq!(session.shown(), Some(block));
+            assert_eq!(session.shown(THERE), Some(block));
         }
     }
     assert!(session.refused().is_empty());
@@ -163,15 +99,15 @@ fn the_game_refuses_edits_or_changes_them() {
     session.run_until("edits are taken", |session| session.view().takes_edits());
     let dirt = session.set(THERE, "terrane:dirt");
     session.step();
-    assert_eq!(session.shown(), Some(dirt));
+    assert_eq!(session.shown(THERE), Some(dirt));
     session.settle(THERE);
-    assert_eq!((session.shown(), session.on_server(THERE)), (Some(BlockId::AIR), "terrane:air".to_owned()));
+    assert_eq!((session.shown(THERE), session.on_server(THERE)), (Some(BlockId::AIR), "terrane:air".to_owned()));
     assert_eq!(session.refused(), [BlockAccessError::RefusedByServer(THERE)]);
     session.set(THERE, "terrane:stone");
     session.settle(THERE);
     assert_eq!(session.on_server(THERE), "terrane:sand");
     let placeholder = id_of(session.client.world(), "terrane:placeholder");
-    assert_eq!(session.shown(), Some(placeholder), "the client has no sand");
+    assert_eq!(session.shown(THERE), Some(placeholder), "the client has no sand");
     let asked = &session.server.world().resource::<Asked>().0;
     assert!(asked.len() == 2 && asked.iter().all(|(peer, _)| *peer == session.peer));
 }
@@ -204,7 +140,7 @@ fn a_server_that_takes_no_edits_is_asked_for_none() {
     session.set(THERE, "terrane:stone");
     for _ in 0..20 {
         session.step();
-        assert_eq!((session.shown(), session.is_predicted(THERE)), (Some(BlockId::AIR), false));
+        assert_eq!((session.shown(THERE), session.is_predicted(THERE)), (Some(BlockId::AIR), false));
     }
     assert_eq!(session.refused(), [BlockAccessError::RefusedByServer(THERE)]);
 }
@@ -217,10 +153,10 @@ fn a_lost_connection_takes_edits_back() {
     session.delay = 1_000;
     let stone = session.set(THERE, "terrane:stone");
     session.step();
-    assert_eq!(session.shown(), Some(stone));
+    assert_eq!(session.shown(THERE), Some(stone));
     session.view().disconnected();
     session.settle(THERE);
-    assert_eq!(session.shown(), Some(BlockId::AIR));
+    assert_eq!(session.shown(THERE), Some(BlockId::AIR));
     assert_eq!(session.refused(), [BlockAccessError::RefusedByServer(THERE)]);
 }
 
@@ -239,13 +175,13 @@ fn a_change_of_the_viewers_radius_loses_no_edit() {
         }
         for _ in 0..1 + round % 5 {
             session.step();
-            assert_eq!(session.shown(), Some(block), "round {round}");
+            assert_eq!(session.shown(THERE), Some(block), "round {round}");
         }
     }
-    let shown = session.shown();
+    let shown = session.shown(THERE);
     while session.is_predicted(THERE) {
         session.step();
-        assert_eq!(session.shown(), shown);
+        assert_eq!(session.shown(THERE), shown);
     }
     assert_eq!((session.on_server(THERE).as_str(), session.refused().len()), ("terrane:dirt", 0));
 }

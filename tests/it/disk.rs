@@ -1,15 +1,20 @@
 //! A disk that tests can inspect, stop, fill, disturb, and copy in the state that a crash would leave.
 
 use crate::support::gate::Gate;
+use crate::support::*;
 use bevy_terrane::prelude::*;
+use bevy_terrane::simulation::SplitMix64;
+use bevy_terrane::storage::servers::Incarnation;
 use bevy_terrane::storage::{
     Durability, Family, KeyValue, KeyValueStore, MemoryStore, StorageConfig, StoreError, WriteBatch,
 };
+use bevy_terrane::view::RegionOrder;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 type OnRead = Box<dyn Fn(Family, &[&[u8]], &mut [Option<Vec<u8>>]) -> Result<(), StoreError> + Send + Sync>;
 type OnScan = Box<dyn Fn(Family, &Range<&[u8]>, usize) -> Result<(), StoreError> + Send + Sync>;
@@ -61,6 +66,15 @@ impl Disk {
         Self::with(self.0.store.snapshot())
     }
 
+    /// Ends the servers that a crash has left, as another one would after a while.
+    pub fn end_servers(&self) {
+        let observer = Incarnation::join(Arc::new(self.clone()), b"observer").unwrap();
+        for sign in observer.signs().unwrap() {
+            assert!(sign.incarnation == observer.number() || observer.end(&sign).unwrap());
+        }
+        observer.leave().unwrap();
+    }
+
     /// The gate at which writes wait.
     pub fn gate(&self) -> &Gate {
         &self.0.gate
@@ -104,6 +118,57 @@ impl Disk {
     /// The writes since the last call.
     pub fn take_log(&self) -> Vec<Wrote> {
         self.0.log.lock().unwrap().drain(..).collect()
+    }
+
+    /// Settings for lockstep on this disk, with another time between saves for each of four seeds.
+    pub fn lockstep(&self, seed: u64) -> TerranePlugin {
+        let period = Duration::from_millis([100, 350, 900, 3_600_000][seed as usize % 4]);
+        let saving = SaveSettings::every(period);
+        TerranePlugin { tick_mode: TickMode::Lockstep, saving, seed, ..self.plugin() }
+    }
+
+    /// Updates an app so many times, each after `step`, with saves at random. Sometimes, if it `halts`, the region at one of two homes
+    /// halts, and is restarted from the store. `check` gets the disk as a crash after each write would leave it. Returns the number of
+    /// these moments.
+    pub fn play(
+        &self,
+        app: &mut App,
+        (dimension, homes): (DimensionId, [BlockPos; 2]),
+        (updates, halts): (u64, bool),
+        random: &mut SplitMix64,
+        mut step: impl FnMut(&mut App, &mut SplitMix64),
+        check: impl Fn(&Self, u64),
+    ) -> u64 {
+        self.keep_copies();
+        let mut moments = 0;
+        let mut halted: Option<(ColumnPos, u64)> = None;
+        for number in 0..updates {
+            if random.below(9) == 0 {
+                app.world_mut().write_message(SaveWorld { request: number + 1 });
+            }
+            match halted {
+                None if halts && random.below(9) == 0 => {
+                    let column = homes[random.below(2) as usize].column();
+                    order(app, dimension, column, RegionOrder::Halt);
+                    halted = Some((column, number + 6 + u64::from(random.below(6))));
+                }
+                Some((column, until)) if until <= number => {
+                    order(app, dimension, column, RegionOrder::Restart);
+                    halted = None;
+                }
+                _ => {}
+            }
+            step(app, random);
+            app.update();
+            for copy in self.take_copies() {
+                check(&copy, number);
+                moments += 1;
+            }
+        }
+        if let Some((column, _)) = halted {
+            order(app, dimension, column, RegionOrder::Restart);
+        }
+        moments
     }
 
     /// Sets a function that is called with the results of reads of many keys. It may change them, or fail.

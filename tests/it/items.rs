@@ -6,7 +6,7 @@ use crate::faults::THERE;
 use crate::support::*;
 use bevy_terrane::plugin::SaveDurability;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::RegionOrder;
+use bevy_terrane::simulation::SplitMix64;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -80,7 +80,6 @@ fn world(plugin: TerranePlugin) -> (App, DimensionId, Plays) {
     app.add_region_plugins(move |region| {
         region.insert_resource(copy.clone()).add_systems(RegionTick, play);
     });
-    listen::<WorldSaved>(&mut app);
     let dimension = flat(&mut app);
     for block in [HERE, THERE] {
         viewer(&mut app, dimension, block.x as f32, 0.0, 0);
@@ -120,46 +119,15 @@ fn check(disk: &Disk, when: &str) {
 /// store. Returns the number of checked moments.
 fn play_on(seed: u64, halts: bool) -> u64 {
     let disk = Disk::default();
-    let mut random = bevy_terrane::simulation::SplitMix64::new(seed);
-    let period = Duration::from_millis([100, 350, 900, 3_600_000][seed as usize % 4]);
-    let plugin =
-        TerranePlugin { tick_mode: TickMode::Lockstep, saving: SaveSettings::every(period), seed, ..disk.plugin() };
-    let (mut app, dimension, plays) = world(plugin);
+    let (mut app, dimension, plays) = world(disk.lockstep(seed));
     update(&mut app, 10);
     begin(&mut app, dimension);
     update(&mut app, 3);
-    app.world_mut().write_message(SaveWorld { request: 0 });
-    update(&mut app, 5);
-    assert_eq!(heard::<WorldSaved>(&app).len(), 1);
+    save(&mut app);
     plays.0.store(true, Ordering::SeqCst);
-    disk.keep_copies();
-    let mut moments = 0;
-    let mut halted: Option<(ColumnPos, u64)> = None;
-    for tick in 0..60 {
-        if random.below(9) == 0 {
-            app.world_mut().write_message(SaveWorld { request: tick + 1 });
-        }
-        match halted {
-            None if halts && random.below(8) == 0 => {
-                let column = [HERE, THERE][random.below(2) as usize].column();
-                order(&mut app, dimension, column, RegionOrder::Halt);
-                halted = Some((column, tick + 6 + u64::from(random.below(6))));
-            }
-            Some((column, until)) if until <= tick => {
-                order(&mut app, dimension, column, RegionOrder::Restart);
-                halted = None;
-            }
-            _ => {}
-        }
-        app.update();
-        for copy in disk.take_copies() {
-            check(&copy, &format!("seed {seed}, after tick {tick}"));
-            moments += 1;
-        }
-    }
-    if let Some((column, _)) = halted {
-        order(&mut app, dimension, column, RegionOrder::Restart);
-    }
+    let place = (dimension, [HERE, THERE]);
+    let check_after = |disk: &Disk, update| check(disk, &format!("seed {seed}, after update {update}"));
+    let moments = disk.play(&mut app, place, (60, halts), &mut SplitMix64::new(seed), |_, _| {}, check_after);
     plays.0.store(false, Ordering::SeqCst);
     update(&mut app, 20);
     assert_eq!(count(app.world_mut(), dimension), Some((1, 1)), "seed {seed}, at the end");
@@ -184,10 +152,7 @@ fn a_region_that_halts_and_is_restarted_from_the_store_has_each_item_once() {
 #[cfg(feature = "rocksdb")]
 mod killed {
     use super::*;
-    use crate::support::process::{here, kill, process};
-
-    /// The prefix of the line that the process writes after counting, with the result.
-    const FOUND: &str = "found";
+    use crate::support::process::{here, kill_again_and_again};
 
     /// Runs only in the process that `a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once` starts and
     /// kills; otherwise it does nothing.
@@ -208,14 +173,13 @@ mod killed {
         }
         update_until(&mut app, "the player is there", |world| count(world, dimension).is_some());
         if is_new {
-            app.world_mut().write_message(SaveWorld { request: 0 });
-            update_until(&mut app, "it is saved", |world| !world.resource::<Heard<WorldSaved>>().0.is_empty());
+            save(&mut app);
         }
         // A duplicate would have arrived by then.
         let ticks = app.world().resource::<WorldStatistics>().ticks;
         update_until(&mut app, "all regions ticked", |world| world.resource::<WorldStatistics>().ticks > ticks + 10);
         let (coins, apples) = count(app.world_mut(), dimension).expect("the player is there");
-        println!("\n{FOUND} {coins} {apples}");
+        println!("\nfound {coins} {apples}");
         plays.0.store(true, Ordering::SeqCst);
         loop {
             app.update();
@@ -228,15 +192,6 @@ mod killed {
     /// Promise, crashes: Whenever the process is killed, each item is there exactly once.
     #[test]
     fn a_player_that_walks_between_regions_is_killed_and_each_item_is_there_once() {
-        let mut random = bevy_terrane::simulation::SplitMix64::new(rounds(50));
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("world");
-        for round in 0..=rounds(50) {
-            let (mut process, mut lines) = process("items::killed::process_that_plays", &path);
-            let found = lines.find(|line| line.starts_with(FOUND));
-            std::thread::sleep(Duration::from_micros(random.below(120_000).into()));
-            kill(&mut process);
-            assert_eq!(found.as_deref(), Some("found 1 1"), "after {round} kills");
-        }
+        kill_again_and_again("items::killed::process_that_plays", rounds(50), "found 1 1");
     }
 }

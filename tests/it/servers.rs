@@ -1,5 +1,6 @@
 //! Several servers on one world: each ticks its own ground, and everything that crosses arrives exactly once.
 
+use crate::actions::{Bag, Dig};
 use crate::databases::new_world;
 use crate::disk::Disk;
 use crate::support::distant::{Distant, delay};
@@ -12,7 +13,8 @@ use bevy_terrane::storage::{
 };
 use bevy_terrane::view::{
     Arena, ArenaError, ArenaRefused, DrainServer, JobEnded, JobState, Jobs, LetterLost, LogIn, LogInError,
-    LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, Pregeneration, ServerDrained, ServerEnded,
+    LogInRefused, LogOut, PlayerLoggedIn, PlayerLoggedOut, PlayerMoved, Pregeneration, RegionCause, ServerDrained,
+    ServerEnded,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,6 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 use terrane_postgres::PostgresStore;
+use uuid::Uuid;
 
 /// The width of a plot in blocks.
 const PLOT: i64 = 32 * 16;
@@ -413,6 +416,168 @@ fn a_player_is_on_one_server_at_a_time_and_goes_on_where_it_went() {
     assert_eq!(heard::<LogInRefused>(&second.app).len(), refused);
 }
 
+/// Promise, actions: What a player does while it goes to another server is done or refused, and nothing is done twice.
+#[test]
+fn a_player_acts_on_its_way_to_another_server_and_there() {
+    let store = Arc::new(MemoryStore::new());
+    let start = || {
+        Server::start_with(&store, |app| {
+            app.register_saved_component::<Bag>().mirror_region_component::<Bag>().register_action::<Dig>();
+            listen::<ActionAnswer>(app);
+        })
+    };
+    let (mut first, mut second) = (start(), start());
+    let dimension = first.dimension;
+    let mut homes = [BlockPos::new(5, 3, 5), BlockPos::new(20 * PLOT, 3, 5)];
+    viewer(&mut first.app, dimension, 0.0, 0.0, 2);
+    viewer(&mut second.app, dimension, homes[1].x as f32, 0.0, 2);
+    play_until(&mut [&mut first, &mut second], "both have ground", |servers| {
+        servers[0].is_loaded(homes[0]) && servers[1].is_loaded(homes[1])
+    });
+    let has_bag = |world: &World, id: Uuid, blocks: u32| {
+        let mirror = world.resource::<MirrorIndex>().entity(id);
+        mirror.is_some_and(|mirror| world.get::<Bag>(mirror) == Some(&Bag(blocks)))
+    };
+    let mut blocks = 0;
+    let mut sessions = Vec::new();
+    first.log_in("Zoë", homes[0]);
+    play_until(&mut [&mut first, &mut second], "it is there", |servers| {
+        !heard::<PlayerLoggedIn>(&servers[0].app).is_empty()
+    });
+    let id = heard::<PlayerLoggedIn>(&first.app)[0].id;
+    in_region(&mut first.app, dimension, homes[0], move |world| {
+        let player = world.resource::<EntityIndex>().entity(id).unwrap();
+        world.entity_mut(player).insert(Bag(0));
+    });
+    for round in 0..4_usize {
+        play_until(&mut [&mut first, &mut second], "its bag is there", |servers| {
+            has_bag(servers[0].app.world(), id, blocks)
+        });
+        let dig = |server: &mut Server, x: i64| {
+            act(&mut server.app, id, Dig(BlockPos::new(homes[0].x + x, -1, round as i64)))
+        };
+        let mut made = vec![dig(&mut first, 0), dig(&mut first, 1)];
+        play(&mut [&mut first, &mut second], round + 1);
+        let there = homes[1];
+        first.app.world_mut().commands().run_on_region_entity(
+            id,
+            0,
+            move |mut player| _ = player.insert(Position::new(dimension, there)),
+            |_, reason| panic!("{reason}"),
+        );
+        for x in 2..5 {
+            made.push(dig(&mut first, x));
+            play(&mut [&mut first, &mut second], 1);
+        }
+        let decided = |server: &Server| -> Vec<ActionAnswer> {
+            let answers = heard::<ActionAnswer>(&server.app).iter().filter(|answer| made.contains(&answer.action));
+            answers.filter(|answer| answer.outcome != ActionOutcome::Durable).cloned().collect()
+        };
+        play_until(&mut [&mut first, &mut second], "all is decided and it has moved", |servers| {
+            decided(servers[0]).len() == made.len() && heard::<PlayerMoved>(&servers[0].app).len() > round / 2
+        });
+        let decided = decided(&first);
+        let done = decided.iter().filter(|answer| answer.outcome == ActionOutcome::Done).count() as u32;
+        assert!(done >= 2, "{decided:?}");
+        blocks += done;
+        second.log_in("Zoë", homes[0]);
+        play_until(&mut [&mut first, &mut second], "it has arrived with its bag", |servers| {
+            has_bag(servers[1].app.world(), id, blocks)
+        });
+        let dig = act(&mut second.app, id, Dig(BlockPos::new(there.x, -1, round as i64)));
+        play_until(&mut [&mut first, &mut second], "it acts there", |servers| {
+            let answers = heard::<ActionAnswer>(&servers[1].app);
+            answers.iter().any(|answer| answer.action == dig && answer.outcome == ActionOutcome::Done)
+        });
+        blocks += 1;
+        let mirror = second.app.world().resource::<MirrorIndex>().entity(id).unwrap();
+        sessions.push(second.app.world().get::<Actor>(mirror).unwrap().last());
+        // And back.
+        homes.swap(0, 1);
+        std::mem::swap(&mut first, &mut second);
+    }
+    assert!(sessions.is_sorted_by(|one, other| one < other), "{sessions:?}");
+}
+
+/// Where a parcel is unpacked.
+#[derive(Resource, Clone, Copy)]
+struct Shelf(DimensionId, BlockPos);
+
+fn unpack(mut parcels: MessageReader<Received<Parcel>>, shelf: Res<Shelf>, mut commands: Commands) {
+    for _ in parcels.read() {
+        commands.spawn((Position::new(shelf.0, shelf.1), walker("parcel", 0.0)));
+    }
+}
+
+/// Promise, servers: A registered message to ground that no server has yet, or to another dimension, is on its way or there after a crash.
+#[test]
+fn a_message_to_ground_that_nobody_has_survives_a_crash() {
+    let here = BlockPos::new(5, 3, 5);
+    for name in ["overworld", "moon"] {
+        let start = |disk: &Arc<Disk>| {
+            let mut shelf = None;
+            let mut server = Server::start_with(disk, |app| {
+                let dimension = match name {
+                    "moon" => spawn_dimension(app, Dimension::new(name, Flat::new())),
+                    _ => app.dimension_id(name),
+                };
+                let is_far = if name == "moon" { 0 } else { 9 * PLOT };
+                shelf = Some(Shelf(dimension, BlockPos::new(is_far, 3, 5)));
+                let shelf = shelf.unwrap();
+                app.add_region_plugins(move |region| {
+                    region.insert_resource(shelf).add_systems(RegionTick, unpack);
+                });
+            });
+            viewer(&mut server.app, server.dimension, 0.0, 0.0, 1);
+            (server, shelf.unwrap())
+        };
+        let disk = Arc::new(Disk::default());
+        let (mut server, shelf) = start(&disk);
+        play_until(&mut [&mut server], "the ground is there", |servers| servers[0].is_loaded(here));
+        let dimension = server.dimension;
+        spawn_in_region(&mut server.app, dimension, here, walker("giver", 0.0));
+        play_until(&mut [&mut server], "the giver is there", |servers| walkers(servers[0].app.world_mut()).len() == 1);
+        save(&mut server.app);
+        disk.keep_copies();
+        in_region(&mut server.app, dimension, here, move |world| {
+            let mut givers = world.query::<&mut Walker>();
+            givers.single_mut(world).unwrap().name = "who gave".to_owned();
+            world.resource_mut::<Post>().send(Address::Place(shelf.0, shelf.1), Parcel(7));
+        });
+        let is_shown = |server: &mut Server| walkers(server.app.world_mut()).iter().any(|(name, _)| name == "parcel");
+        viewer(&mut server.app, shelf.0, shelf.1.x as f32, 0.0, 1);
+        play_until(&mut [&mut server], "it has arrived", |servers| is_shown(servers[0]));
+        save(&mut server.app);
+        drop(server);
+        let copies = disk.take_copies();
+        let (mut given, stride) = (0, copies.len() / 12 + 1);
+        for (number, copy) in copies.into_iter().enumerate().filter(|(number, _)| number % stride == 0) {
+            copy.end_servers();
+            let (mut server, shelf) = start(&Arc::new(copy));
+            viewer(&mut server.app, shelf.0, shelf.1.x as f32, 0.0, 1);
+            play_until(&mut [&mut server], "both places are there", |servers| {
+                let world = servers[0].app.world_mut();
+                block_at(world, shelf.0, shelf.1).is_some() && walkers(world).iter().any(|(name, _)| name != "parcel")
+            });
+            let has_given = walkers(server.app.world_mut()).iter().any(|(name, _)| name == "who gave");
+            if has_given {
+                given += 1;
+                play_until(&mut [&mut server], "the parcel is there", |servers| is_shown(servers[0]));
+            }
+            // Twice as long as between two looks into the store.
+            let begin = Instant::now();
+            while begin.elapsed() < Duration::from_millis(600) {
+                play(&mut [&mut server], 1);
+                thread::sleep(Duration::from_millis(2));
+            }
+            let all = walkers(server.app.world_mut());
+            let parcels = all.iter().filter(|(name, _)| name == "parcel").count();
+            assert_eq!(parcels, usize::from(has_given), "{name}, after write {number}: {all:?}");
+        }
+        assert!(given >= 3, "only {given} moments after the gift");
+    }
+}
+
 /// Promise, servers: Registered messages reach places and entities on other servers exactly once; others come back.
 #[test]
 fn messages_reach_places_and_entities_on_other_servers_once() {
@@ -619,6 +784,9 @@ fn regions_stand_still_while_the_database_is_away() {
     let before = ticks(&server);
     play(&mut [&mut server], 50);
     assert_eq!(ticks(&server), before);
+    let region = region_at(server.app.world(), dimension, here.column()).unwrap().region;
+    let why = server.app.world().resource::<WorldStatistics>().why(dimension, region);
+    assert_eq!(why, Some(RegionCause::Frozen));
     // Its state is still there.
     assert!(server.is_loaded(here));
     disk.set_full(false);

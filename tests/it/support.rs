@@ -6,6 +6,7 @@ pub mod gate;
 pub mod ground;
 mod play;
 pub mod process;
+pub mod session;
 
 pub use bevy_terrane::generation::{Caves, GenerateError, GenerateRequest, GeneratorIdentity, Void};
 pub use bevy_terrane::plugin::{FaultSettings, Limits, SaveSettings, ThreadSettings};

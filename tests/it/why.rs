@@ -9,8 +9,9 @@ use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::{RegionColumns, RegionProfile};
 use bevy_terrane::storage::{MemoryStore, StorageConfig};
 use bevy_terrane::view::{
-    AskColumn, AskError, ColumnAnswer, ColumnCause, ColumnPhase, ColumnReport, Coupling, DimensionGeneration,
-    EntityPlaced, FollowEntity, Pacing, Pregeneration, RegionCause, RegionOrder, RetryColumns, Ticket, Whereabouts,
+    AskColumn, AskError, ColumnAnswer, ColumnCause, ColumnPhase, ColumnReport, Coupling, DimensionClosed,
+    DimensionGeneration, EntityPlaced, FollowEntity, Pacing, Pregeneration, RegionCause, RegionOrder, RetryColumns,
+    Ticket, Whereabouts,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -182,6 +183,16 @@ fn a_column_that_waits_says_for_what() {
     ask_until(&mut app, (dimension, ColumnPos::new(400, 0)), "it is stored", |report| {
         report.phase == ColumnPhase::Stored && report.since.is_none()
     });
+
+    // So does a generation radius, once the five columns within the radius are there.
+    ground.close_gate_after(5);
+    let far = Viewer::in_dimension(dimension).with_radius(1).with_generation_radius(4);
+    let far = app.world_mut().spawn((far, Transform::from_xyz(8_008.0, 0.0, 8.0))).id();
+    let report = ask_until(&mut app, (dimension, ColumnPos::new(501, 1)), "it is being made", |report| {
+        report.phase == ColumnPhase::ForStore
+    });
+    assert!(matches!(report.cause, ColumnCause::GeneratedFor(by) if by.ticket == Ticket::Main(far)), "{report:?}");
+    ground.open_gate();
 }
 
 /// Promise, why: A question about a column names who holds it, and what it waits for.
@@ -258,6 +269,67 @@ fn a_store_that_is_behind_or_fails_is_named() {
     disk.gate().open();
     ask_until(&mut app, (dimension, ahead), "it is there", |report| report.phase == ColumnPhase::Loaded);
     ask_until(&mut app, here, "it is saved", |report| !report.is_being_saved);
+}
+
+/// Promise, why: A question about a column names who holds it, and what it waits for.
+#[test]
+fn a_column_that_waits_for_the_disk_says_so() {
+    let disk = Disk::default();
+    let saving = SaveSettings::every(Duration::from_millis(50));
+    let mut app = game(TerranePlugin { saving, pacing: Pacing::fixed(4), ..disk.plugin() });
+    app.add_region_plugins(|region| {
+        region.add_systems(RegionTick, |walkers: Query<&Walker>| {
+            assert!(walkers.iter().all(|walker| walker.name != "bomb"), "a bomb went off");
+        });
+    });
+    listen::<DimensionClosed>(&mut app);
+    let dimension = flat(&mut app);
+    viewer(&mut app, dimension, 8.0, 8.0, 1);
+    start(&mut app);
+    let here = (dimension, HERE.column());
+    ask_until(&mut app, here, "it is loaded", |report| report.phase == ColumnPhase::Loaded);
+
+    // Ground that is stored cannot be read.
+    let edge = (dimension, ColumnPos::new(FAR.x + 5, 0));
+    let far = viewer(&mut app, dimension, 1_608.0, 8.0, 5);
+    ask_until(&mut app, edge, "it is there", |report| report.phase == ColumnPhase::Loaded);
+    save(&mut app);
+    app.world_mut().despawn(far);
+    ask_until(&mut app, edge, "it is in the store", |report| report.phase == ColumnPhase::Stored);
+    disk.set_unreadable(true);
+    let far = viewer(&mut app, dimension, 1_608.0, 8.0, 5);
+    let fails = |cause: &ColumnCause| matches!(cause, ColumnCause::StoreFails(_));
+    ask_until(&mut app, edge, "the store fails", is(ColumnPhase::Stored, fails));
+    disk.set_unreadable(false);
+    ask_until(&mut app, edge, "it is there", |report| report.phase == ColumnPhase::Loaded);
+    app.world_mut().despawn(far);
+
+    // A region restarts while its last changes are on their way into the store.
+    disk.commits().close();
+    let stone = id_of(app.world(), "terrane:stone");
+    app.world_mut().write_message(SetBlock { dimension, position: HERE, block: stone });
+    ask_until(&mut app, here, "it is being saved", |report| report.is_being_saved);
+    spawn_in_region(&mut app, dimension, HERE, walker("bomb", 0.0));
+    ask_until(&mut app, here, "it halts", |report| report.phase == ColumnPhase::Halted);
+    order(&mut app, dimension, HERE.column(), RegionOrder::Restart);
+    ask_until(&mut app, here, "it waits", is(ColumnPhase::Lost, |cause| *cause == ColumnCause::AwaitsSave));
+    disk.commits().open();
+    ask_until(&mut app, here, "it is back", |report| report.phase == ColumnPhase::Loaded);
+    let kept = ask_region(&mut app, dimension, HERE, |blocks: RegionBlocks| blocks.block(HERE).ok());
+    assert_eq!(kept, Some(stone));
+
+    // Its dimension closes.
+    disk.commits().close();
+    let dirt = id_of(app.world(), "terrane:dirt");
+    app.world_mut().write_message(SetBlock { dimension, position: HERE, block: dirt });
+    update(&mut app, 5);
+    despawn_dimension(&mut app, dimension);
+    ask_until(&mut app, (dimension, ColumnPos::new(500, 0)), "it closes", |report| {
+        report.cause == ColumnCause::Closing
+    });
+    disk.commits().open();
+    update_until(&mut app, "it is closed", |world| !world.resource::<Heard<DimensionClosed>>().0.is_empty());
+    assert_eq!(ask(&mut app, dimension, HERE.column()), Err(AskError::NotOpen));
 }
 
 /// Promise, why: A question about a column names who holds it, and what it waits for.

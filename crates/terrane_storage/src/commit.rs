@@ -438,25 +438,25 @@ impl WorldStore {
     /// A crossing that is to be removed is not stored, and no earlier attempt may have removed it. Nothing is written, because
     /// the content of the crossing would exist twice.
     fn add_crossings(&self, batch: &SaveBatch, commit: &mut Commit) -> Result<(), StoreError> {
-        if let Some(last) = batch.sent.keys().map(|id| id.number).max() {
-            let mut before = 0;
-            if let Some(server) = self.incarnation() {
-                // An earlier attempt may have sent some of these, although its answer was lost. They may have arrived and gone on
-                // since, so they are not sent again.
-                if self.is_unsettled.load(Ordering::Acquire) {
-                    before = server.last_sent()?;
-                }
-                commit.writes.put(Family::Meta, server.sent_key(), record::encode(&last.max(before)));
+        let mut before = 0;
+        if let Some(last) = batch.sent.keys().filter(|id| !id.is_local()).map(|id| id.number).max()
+            && let Some(server) = self.incarnation()
+        {
+            // An earlier attempt may have sent some of these, although its answer was lost. They may have arrived and gone on since, so
+            // they are not sent again. Local ones stay until a later commit of this server.
+            if self.is_unsettled.load(Ordering::Acquire) {
+                before = server.last_sent()?;
             }
-            // A crossing that has arrived by now is not stored.
-            for (id, crossing) in batch.sent.iter().filter(|(id, _)| !batch.received.contains(id)) {
-                match crossing {
-                    _ if id.number > before => commit.writes.put(Family::Meta, id.key(), crossing.to_bytes()),
-                    Crossing::Entities(records) => {
-                        commit.sent_before.extend(records.iter().flat_map(EntityRecord::ids))
-                    }
-                    Crossing::Message { .. } => {}
+            commit.writes.put(Family::Meta, server.sent_key(), record::encode(&last.max(before)));
+        }
+        // A crossing that has arrived by now is not stored.
+        for (id, crossing) in batch.sent.iter().filter(|(id, _)| !batch.received.contains(id)) {
+            match crossing {
+                _ if id.is_local() || id.number > before => {
+                    commit.writes.put(Family::Meta, id.key(), crossing.to_bytes());
                 }
+                Crossing::Entities(records) => commit.sent_before.extend(records.iter().flat_map(EntityRecord::ids)),
+                Crossing::Message { .. } | Crossing::MessageAway { .. } => {}
             }
         }
         if batch.received.is_empty() {

@@ -16,7 +16,7 @@ mod tests;
 use crate::bytes::record;
 use crate::{Durability, Family, KeyValueStore, OpenWait, Read, StoreError, StoredItem, WriteBatch, keys};
 pub(crate) use check::check;
-pub use crossings::{Crossing, CrossingId};
+pub use crossings::{Crossing, CrossingId, LOCAL};
 pub use joins::Join;
 pub use lease::{Lease, Watch};
 pub use plots::{PLOT_SIZE, Plot};

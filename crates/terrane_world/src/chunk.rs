@@ -25,7 +25,7 @@ pub use cast_ray::{RayHit, cast_ray};
 pub use column::Column;
 pub use edit::ChunkEdit;
 #[doc(hidden)]
-pub use predictions::Predictions;
+pub use predictions::{BlockChange, Predictions};
 pub use summary::{ColumnSummary, Detail, SummaryCell};
 #[doc(hidden)]
 pub use upgrade::Renumbering;

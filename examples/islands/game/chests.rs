@@ -18,7 +18,6 @@ pub fn build(app: &mut App) -> Result {
     app.register_block_component(BlockComponent::fixed::<Items>(ITEMS))?;
     app.register_block(BlockType::new(CHEST).with_color([160, 112, 54]).with_component(ITEMS))?;
     app.register_action::<Transfer>().init_resource::<OpenChest>().add_systems(Update, open);
-    app.add_region_plugins(|region| _ = region.add_observer(keep_full_chests));
     Ok(())
 }
 
@@ -48,17 +47,12 @@ pub fn items(blocks: &PublishedBlocks, types: &BlockTypes, dimension: DimensionI
 }
 
 /// A chest with items cannot be dug.
-fn keep_full_chests(mut attempt: On<ActionAttempt>, blocks: RegionBlocks, types: Res<BlockTypes>) -> Result {
-    let component = types.component(ITEMS).ok_or("no items")?;
-    let items = |at: BlockPos| blocks.component_as::<Items>(at, 0, component).ok().flatten();
-    if attempt.blocks.iter().any(|changed| items(changed.position).is_some_and(|items| items != Items::default())) {
-        attempt.refuse(Refusal::because("the chest is full"));
-    }
-    Ok(())
+pub fn is_full(context: &mut ActionContext, position: BlockPos) -> Result<bool, Refusal> {
+    Ok(context.component_as::<Items>(position, ITEMS)?.is_some_and(|items| items != Items::default()))
 }
 
 /// Moves one block of a kind from the player's bag into a chest, or out of it.
-#[derive(Clone, Copy, Serialize, Deserialize, TypePath)]
+#[derive(Serialize, Deserialize, TypePath)]
 pub struct Transfer {
     pub chest: BlockPos,
     pub kind: usize,
@@ -67,29 +61,11 @@ pub struct Transfer {
 
 impl Action for Transfer {
     fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
-        context.block(self.chest).map(drop)
+        let items = context.component_as::<Items>(self.chest, ITEMS)?;
+        let mut items = items.ok_or(Refusal::because("there is no chest"))?;
+        let number = if self.into_chest { 1 } else { -1 };
+        Bag::add(&mut context.get_mut::<Bag>()?.0, self.kind, -number)?;
+        Bag::add(&mut items, self.kind, number)?;
+        context.set_component_as(self.chest, ITEMS, &items)
     }
-
-    fn effects(&self, done: &ActionDone, region: &mut World) {
-        // Only the region knows what is in a chest.
-        let moved: Result<Result, _> = region.run_system_cached_with(transfer, (done.actor, *self));
-        if !matches!(moved, Ok(Ok(()))) {
-            info!("nothing was moved: {moved:?}");
-        }
-    }
-}
-
-fn transfer(
-    In((player, Transfer { chest, kind, into_chest })): In<(Entity, Transfer)>,
-    mut blocks: RegionBlocks,
-    types: Res<BlockTypes>,
-    mut bags: Query<&mut Bag>,
-) -> Result {
-    let (component, mut bag) = (types.component(ITEMS).ok_or("no items")?, bags.get_mut(player)?);
-    let Some(mut items) = blocks.component_as::<Items>(chest, 0, component)? else { return Ok(()) };
-    let (number, mut left) = (if into_chest { 1 } else { -1 }, bag.0);
-    Bag::add(&mut left, kind, -number).and_then(|()| Bag::add(&mut items, kind, number))?;
-    blocks.set_component_as(chest, 0, component, &items)?;
-    bag.0 = left;
-    Ok(())
 }

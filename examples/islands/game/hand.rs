@@ -53,6 +53,9 @@ struct Dig(BlockPos);
 
 impl Action for Dig {
     fn apply(&self, context: &mut ActionContext) -> Result<(), Refusal> {
+        if chests::is_full(context, self.0)? {
+            return Err(Refusal::because("the chest is full"));
+        }
         let dug = context.set_block(self.0, BlockId::AIR)?;
         match bag::kind(context.types(), dug) {
             Some(kind) => Bag::add(&mut context.get_mut::<Bag>()?.0, kind, 1),

@@ -11,13 +11,15 @@ use crate::coordinator::messages::why::Ticket;
 use crate::coordinator::publish::Publisher;
 use crate::coordinator::saves::Saves;
 use crate::coordinator::schedule::deadlines::Deadlines;
+use crate::coordinator::servers::leaving::return_stored;
 use crate::coordinator::servers::tend::Servers;
 use crate::coordinator::threads::Threads;
 use crate::coordinator::threads::beside::hand_to;
 use crate::simulation::{Task, Undeliverable};
-use crate::space::ColumnPos;
+use crate::space::{ColumnPos, DimensionId};
 use crate::storage::WorldStore;
 use bevy::prelude::*;
+use std::collections::BTreeSet;
 use std::mem;
 use std::time::{Duration, Instant};
 
@@ -108,6 +110,15 @@ pub fn close(
         if dimension.is_empty(&deadlines, saves) {
             closed.push(dimension.id);
         }
+    }
+    // In a world that this process has alone, messages stay in the store until they have arrived.
+    let is_waiting = |open: &OpenDimension| open.is_closing() && !saves.received.plots(open.id).is_empty();
+    let waiting: BTreeSet<DimensionId> = match saves.server {
+        Some(_) => dimensions.open.values().filter(|open| is_waiting(open)).map(|open| open.id).collect(),
+        None => BTreeSet::new(),
+    };
+    if !waiting.is_empty() {
+        return_stored(&mut dimensions, |crossing| waiting.contains(&crossing.plot.0), &mut post);
     }
     deadlines.hand_over(&threads);
     for id in closed {
@@ -225,7 +236,7 @@ impl OpenDimension {
     /// Returns `true` if nothing is left in memory and everything is stored.
     fn is_empty(&mut self, deadlines: &Deadlines, saves: &mut Saves) -> bool {
         // In a world that this process has alone, those stay in the store until they have arrived.
-        let has_messages = saves.server.is_some() && saves.received.has_messages(self.id, |_| true);
+        let has_messages = saves.server.is_some() && !saves.received.plots(self.id).is_empty();
         if has_messages || !self.columns.is_empty() || deadlines.running.keys().any(|(of, _)| *of == self.id) {
             return false;
         }

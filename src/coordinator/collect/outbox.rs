@@ -90,36 +90,46 @@ impl Surroundings<'_> {
         parts
     }
 
-    /// Stores a message of a shared type with the state of the region that sent it, in a world that this process has alone. The save that
-    /// has its effect, or has it back with its sender, removes it.
+    /// Stores a message of a shared type with the state of the region that sent it, in a row for a plot of this server: that of its address
+    /// or that of its sender. The save that has its effect, or has it back with its sender, removes it.
     fn store_on_its_way(&mut self, from: DimensionId, region: RegionId, mut letter: Letter) -> Letter {
-        if self.post.is_shared() {
-            return letter;
-        }
         let Some((kind, bytes)) = self.post.stored_form(&letter) else { return letter };
-        let (place, entity) = match letter.to {
-            Address::Place(dimension, block) => (Some((dimension, block)), None),
-            Address::Entity(id) => (self.place_of(from, region, id), Some(id)),
-            Address::Main | Address::Regions(_) => (None, None),
+        let here = match letter.to {
+            Address::Place(dimension, block) => Some((dimension, block)),
+            Address::Entity(id) => self.place_near(id),
+            Address::Main | Address::Regions(_) => return letter,
         };
-        if let Some((dimension, block)) = place {
-            let message = Crossing::Message { block, entity, kind, bytes };
-            letter.crossing = Some(self.saves.send_here((dimension, block.column().tile()), message));
-        }
+        let here = here.filter(|(dimension, block)| self.has(*dimension, block.column()));
+        let Some((plot, near)) = here.or_else(|| self.block_of(from, region)) else { return letter };
+        let message = match letter.to {
+            Address::Place(dimension, block) if dimension != plot => {
+                Crossing::MessageAway { dimension, block, kind, bytes }
+            }
+            Address::Place(_, block) => Crossing::Message { block, entity: None, kind, bytes },
+            _ => Crossing::Message { block: near, entity: letter.entity(), kind, bytes },
+        };
+        letter.crossing = Some(self.saves.send_here((plot, near.column().tile()), message));
         letter
     }
 
-    /// A block near an entity: in its region or, if it is not here, in the one that sends a letter to it.
-    fn place_of(&self, from: DimensionId, region: RegionId, id: Uuid) -> Option<(DimensionId, BlockPos)> {
-        let (dimension, region) = match self.directory.whereabouts(id) {
-            Some(Whereabouts::OnTheWay(dimension, column)) => return Some((dimension, column.min_block(0))),
-            Some(Whereabouts::Region(dimension, region)) => (dimension, region),
-            None => (from, region),
-        };
+    /// A block near an entity, if it is here.
+    fn place_near(&self, id: Uuid) -> Option<(DimensionId, BlockPos)> {
+        match self.directory.whereabouts(id)? {
+            Whereabouts::OnTheWay(dimension, column) => Some((dimension, column.min_block(0))),
+            Whereabouts::Region(dimension, region) => self.block_of(dimension, region),
+        }
+    }
+
+    /// A block of a region.
+    fn block_of(&self, dimension: DimensionId, region: RegionId) -> Option<(DimensionId, BlockPos)> {
         let open = self.dimensions.open.get(&dimension)?;
-        let region = open.live_successor(region)?;
-        let column = open.regions.regionizer.columns(region).next()?;
+        let column = open.regions.regionizer.columns(open.live_successor(region)?).next()?;
         Some((dimension, column.min_block(0)))
+    }
+
+    /// Returns `true` if the column's ground is this server's, even if it leaves just now: always, unless several servers share the world.
+    fn has(&self, dimension: DimensionId, column: ColumnPos) -> bool {
+        !self.post.is_shared() || self.dimensions.open.get(&dimension).is_some_and(|open| open.is_own(column))
     }
 
     /// Notes the journeys, and returns the ids of all travelling entities.
@@ -144,12 +154,13 @@ impl Surroundings<'_> {
         if is_lost && (letter.from == LetterSender::Server || self.post.share(&letter).is_some()) {
             return self.post.for_elsewhere.push(letter);
         }
-        if let (None, Some((dimension, column)), Some(block)) = (letter.crossing, letter.column(), letter.block())
+        if let (Some((dimension, column)), Some(block)) = (letter.column(), letter.block())
+            && letter.from != LetterSender::Server
             && !self.is_here(dimension, column)
             && let Some((kind, bytes)) = self.post.share(&letter)
         {
             let message = Crossing::Message { block, entity: None, kind, bytes };
-            return self.saves.send_to((dimension, column.tile()), message);
+            return self.saves.send_on(letter.crossing, (dimension, column.tile()), message);
         }
         self.post.give_back(letter, reason);
     }
@@ -227,7 +238,7 @@ impl Surroundings<'_> {
 
 impl OpenDimension {
     fn take_unsaved(&mut self, save: SaveBatch, saves: &mut Saves) {
-        saves.received.remove(save.received.iter().copied());
+        saves.note_removed(save.received.iter().copied());
         self.land.edited.extend(save.summaries.keys().map(|(_, column)| *column));
         saves.pending.merge(save);
     }

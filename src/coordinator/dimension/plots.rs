@@ -110,10 +110,12 @@ impl OpenDimension {
         }
     }
 
-    /// Forgets the plots that nothing needs, and returns those of this server that nothing has needed for `idle`.
-    pub fn unneeded_plots(&mut self, idle: Duration) -> BTreeSet<TilePos> {
+    /// Forgets the plots that nothing needs, and returns those of this server that nothing has needed for `idle`. Messages are on their
+    /// way to some.
+    pub fn unneeded_plots(&mut self, with_messages: &BTreeSet<TilePos>, idle: Duration) -> BTreeSet<TilePos> {
         let Some(mut plots) = self.plots.take() else { return BTreeSet::new() };
-        let mut used: BTreeSet<TilePos> = self.columns.iter().map(|(column, _)| column.tile()).collect();
+        let mut used = with_messages.clone();
+        used.extend(self.columns.iter().map(|(column, _)| column.tile()));
         used.extend(self.mail.letters.keys().map(|column| column.tile()));
         used.extend(self.mail.transit.iter().map(|traveller| traveller.position.column().tile()));
         used.extend(self.demand.sought.iter());

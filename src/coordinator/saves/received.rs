@@ -1,14 +1,14 @@
-//! Crossings that have arrived from other servers and are still in the store. A plain data structure.
+//! Crossings that have arrived, or that are on their way on this server, and are still in the store. A plain data structure.
 
 use crate::space::{DimensionId, TilePos};
 use crate::storage::servers::{CrossingId, Plot};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Crossings that have arrived from other servers. The store lists each until a commit has removed it.
+/// Crossings that have arrived, from other servers or from regions here. The store lists each until a commit has removed it.
 #[derive(Debug, Default)]
 pub struct Received {
-    /// Crossings that the pending save or an earlier one removes.
-    removed: BTreeSet<CrossingId>,
+    /// Crossings that the pending save or an earlier one removes, each with the number of its commit.
+    removed: BTreeMap<CrossingId, u64>,
     /// Messages on their way to their region. The save that has the region's state after it got one removes it.
     underway: BTreeSet<CrossingId>,
     /// Messages that did not reach their region and are still in the store.
@@ -18,7 +18,7 @@ pub struct Received {
 impl Received {
     /// Returns `true` if it has arrived before.
     pub fn has(&self, id: CrossingId) -> bool {
-        self.removed.contains(&id) || self.underway.contains(&id)
+        self.removed.contains_key(&id) || self.underway.contains(&id)
     }
 
     /// Notes that a message is on its way to its region.
@@ -39,45 +39,28 @@ impl Received {
         &self.forgotten
     }
 
-    /// Leaves the messages to a dimension to its next opening, which reads all of them.
-    pub fn leave_to_opening(&mut self, dimension: DimensionId) {
-        self.forgotten.retain(|id| id.plot.0 != dimension);
+    /// Leaves the messages to plots like these to whoever opens them next and reads all of them.
+    pub fn leave(&mut self, is_left: impl Fn(Plot) -> bool) {
+        self.forgotten.retain(|id| !is_left(id.plot));
     }
 
-    /// Notes that the pending save removes these.
-    pub fn remove(&mut self, ids: impl IntoIterator<Item = CrossingId>) {
+    /// Notes that a commit removes these.
+    pub fn remove(&mut self, ids: impl IntoIterator<Item = CrossingId>, commit: u64) {
         for id in ids {
             self.underway.remove(&id);
             self.forgotten.remove(&id);
-            self.removed.insert(id);
+            self.removed.insert(id, commit);
         }
     }
 
-    /// Forgets these, which the store does not list any more.
-    pub fn forget_removed(&mut self, ids: &BTreeSet<CrossingId>) {
-        self.removed.retain(|id| !ids.contains(id));
+    /// Forgets those that the store had removed with this commit, since nobody who reads it from then on finds them.
+    pub fn forget_removed(&mut self, commit: u64) {
+        self.removed.retain(|_, removed_with| *removed_with > commit);
     }
 
-    /// Returns `true` if messages are on their way to plots like these.
-    pub fn has_messages(&self, dimension: DimensionId, is_on: impl Fn(TilePos) -> bool) -> bool {
-        self.underway.iter().any(|id| id.plot.0 == dimension && is_on(id.plot.1))
-    }
-
-    /// Forgets what a round no longer found. `after` and `last` are the ends of the parts that it read of long queues: of such a plot,
-    /// it read the crossings behind that in `after`, up to and with that in `last`.
-    pub fn forget_gone(
-        &mut self,
-        found: impl Iterator<Item = CrossingId>,
-        after: &BTreeMap<Plot, CrossingId>,
-        last: &BTreeMap<Plot, CrossingId>,
-    ) {
-        // The round has found them.
-        self.forgotten.clear();
-        let listed: BTreeSet<CrossingId> = found.collect();
-        let was_read = |id: &CrossingId| {
-            after.get(&id.plot).is_none_or(|after| id > after) && last.get(&id.plot).is_none_or(|last| id <= last)
-        };
-        self.removed.retain(|id| listed.contains(id) || !was_read(id));
+    /// The plots of a dimension to which messages are on their way.
+    pub fn plots(&self, dimension: DimensionId) -> BTreeSet<TilePos> {
+        self.underway.iter().filter(|id| id.plot.0 == dimension).map(|id| id.plot.1).collect()
     }
 }
 
@@ -93,29 +76,35 @@ mod tests {
     fn a_message_is_delivered_once_unless_it_comes_back() {
         let mut received = Received::default();
         received.deliver(id(1));
-        assert!(received.has(id(1)) && received.has_messages(DimensionId(1), |plot| plot.x == 0));
+        assert!(received.has(id(1)) && !received.plots(DimensionId(1)).is_empty());
         received.forget(id(1));
         assert!(!received.has(id(1)));
         received.deliver(id(1));
-        received.remove([id(1)]);
+        received.remove([id(1)], 1);
         received.forget(id(1));
-        assert!(received.has(id(1)) && !received.has_messages(DimensionId(1), |_| true));
+        assert!(received.has(id(1)) && received.plots(DimensionId(1)).is_empty());
     }
 
     #[test]
     fn what_the_store_may_still_list_is_remembered() {
         let mut received = Received::default();
-        received.remove((0..3).map(id));
-        let none = BTreeMap::new();
-        received.forget_gone([id(1)].into_iter(), &none, &none);
-        assert_eq!((0..3).map(|number| received.has(id(number))).collect::<Vec<_>>(), [false, true, false]);
-        received.remove([id(300), id(9_000)]);
-        let ends = |number| BTreeMap::from([(id(0).plot, id(number))]);
-        received.forget_gone([id(1)].into_iter(), &none, &ends(256));
-        assert!(received.has(id(300)) && received.has(id(9_000)), "they are behind what was read");
-        received.forget_gone(std::iter::empty(), &ends(256), &ends(512));
-        assert!(!received.has(id(300)) && received.has(id(1)) && received.has(id(9_000)), "only a part was read");
-        received.forget_gone(std::iter::empty(), &none, &none);
-        assert!(!received.has(id(1)) && !received.has(id(9_000)), "the plot is another server's");
+        received.remove((0..3).map(id), 4);
+        received.remove([id(3)], 5);
+        received.forget_removed(3);
+        assert!((0..4).all(|number| received.has(id(number))));
+        received.forget_removed(4);
+        assert_eq!((0..4).map(|number| received.has(id(number))).collect::<Vec<_>>(), [false, false, false, true]);
+    }
+
+    #[test]
+    fn what_came_back_is_left_to_the_next_owner_of_its_plot() {
+        let mut received = Received::default();
+        received.deliver(id(1));
+        assert_eq!(received.plots(DimensionId(1)), BTreeSet::from([id(1).plot.1]));
+        received.forget(id(1));
+        received.leave(|plot| plot.0 != DimensionId(1));
+        assert!(received.forgotten().contains(&id(1)));
+        received.leave(|plot| plot.0 == DimensionId(1));
+        assert!(received.forgotten().is_empty() && received.plots(DimensionId(1)).is_empty());
     }
 }

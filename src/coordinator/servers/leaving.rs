@@ -15,7 +15,7 @@ use crate::coordinator::stream::orders::Orders;
 use crate::coordinator::threads::Threads;
 use crate::simulation::{Letter, Task, Undeliverable};
 use crate::space::{ColumnPos, TilePos};
-use crate::storage::servers::Crossing;
+use crate::storage::servers::{Crossing, CrossingId, Plot};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
@@ -35,6 +35,7 @@ pub fn leave_plots(
     if servers.is_none() {
         return;
     }
+    let mut stuck: BTreeSet<Plot> = BTreeSet::new();
     for dimension in dimensions.open.values_mut().filter(|open| !open.is_closing()) {
         let mut groups = match &mut dimension.plots {
             Some(plots) => mem::take(&mut plots.leaving),
@@ -58,7 +59,10 @@ pub fn leave_plots(
             }
             leaving.awaited.retain(|region| deadlines.running.contains_key(&(dimension.id, *region)));
             let has_columns = dimension.columns.iter().any(|(column, _)| leaving.has(column));
-            let has_messages = saves.received.has_messages(dimension.id, |plot| leaving.plots.contains(&plot));
+            let has_messages = !saves.received.plots(dimension.id).is_disjoint(&leaving.plots);
+            if has_messages {
+                stuck.extend(leaving.plots.iter().map(|plot| (dimension.id, *plot)));
+            }
             if has_columns || has_messages || !leaving.awaited.is_empty() {
                 leaving.until = None;
                 continue;
@@ -74,33 +78,60 @@ pub fn leave_plots(
             plots.leaving = groups;
         }
     }
+    // A region may be paused or halted, and ground may never come. The next owners of the plots find the messages in the store.
+    if !stuck.is_empty() {
+        return_stored(&mut dimensions, |crossing| stuck.contains(&crossing.plot), &mut post);
+    }
     deadlines.hand_over(&threads);
+}
+
+/// Takes back stored letters like these that wait for ground, or for the next tick of their region.
+pub fn return_stored(dimensions: &mut DimensionBook, is_to_go: impl Fn(CrossingId) -> bool, post: &mut MailQueue) {
+    let is_to_go = |letter: &Letter| letter.crossing.is_some_and(&is_to_go);
+    for dimension in dimensions.open.values_mut() {
+        let waiting = dimension.take_waiting(|_, letter| is_to_go(letter));
+        post.returned.extend(waiting.into_iter().filter_map(|(_, letter)| letter.crossing));
+        let regionizer = &mut dimension.regions.regionizer;
+        for region in regionizer.regions() {
+            let inbox = regionizer.data_mut(region).and_then(|slot| slot.parked.get().inbox.as_mut());
+            let letters = inbox.into_iter().flat_map(|inbox| inbox.letters.extract_if(.., |letter| is_to_go(letter)));
+            post.returned.extend(letters.filter_map(|letter| letter.crossing));
+        }
+    }
 }
 
 impl OpenDimension {
     /// Returns the letters of entities that wait to arrive in columns like these, and those that are stored. The next owner of
     /// the ground finds both in the store, and a letter that waited for the ground would bring them a second time.
     fn return_arrivals(&mut self, is_to_go: impl Fn(ColumnPos) -> bool, post: &mut MailQueue) {
-        let columns: Vec<ColumnPos> = self.mail.letters.keys().copied().filter(|column| is_to_go(*column)).collect();
-        for column in columns {
+        let is_stored = |letter: &Letter| letter.brings().is_some() || letter.crossing.is_some();
+        for (column, letter) in self.take_waiting(|column, letter| is_to_go(column) && is_stored(letter)) {
+            match letter.crossing {
+                Some(crossing) => post.returned.push(crossing),
+                None => post.give_back(letter, Undeliverable::OtherServer(column)),
+            }
+        }
+    }
+
+    /// Takes letters like these that wait for ground.
+    fn take_waiting(&mut self, is_to_go: impl Fn(ColumnPos, &Letter) -> bool) -> Vec<(ColumnPos, Letter)> {
+        let mut taken = Vec::new();
+        for column in self.mail.letters.keys().copied().collect::<Vec<_>>() {
             let Some(letters) = self.mail.letters.get_mut(&column) else { continue };
-            let arrivals: Vec<Letter> =
-                letters.extract_if(.., |letter| letter.brings().is_some() || letter.crossing.is_some()).collect();
+            let before = taken.len();
+            taken.extend(letters.extract_if(.., |letter| is_to_go(column, letter)).map(|letter| (column, letter)));
             if letters.is_empty() {
                 self.mail.letters.remove(&column);
             }
-            for letter in arrivals {
-                let place = self.letter_place(column, &letter);
+            for (_, letter) in &taken[before..] {
+                let place = self.letter_place(column, letter);
                 if !self.mail.letters.contains_key(&column) {
                     self.release(Ticket::Letters(place));
                     self.mail.letter_places.end(place);
                 }
-                match letter.crossing {
-                    Some(crossing) => post.returned.push(crossing),
-                    None => post.give_back(letter, Undeliverable::OtherServer(column)),
-                }
             }
         }
+        taken
     }
 
     /// Notes that another server has a plot or the ground around it. Letters that wait for it go there, or come back.
@@ -115,10 +146,16 @@ impl OpenDimension {
                 self.release(Ticket::Letters(place));
                 self.mail.letter_places.end(place);
                 match (post.share(&letter), letter.block()) {
-                    // The other server finds it in the store.
-                    _ if letter.crossing.is_some() => post.returned.extend(letter.crossing),
+                    // It is found in the store, by the other server or by this one.
+                    _ if letter
+                        .crossing
+                        .is_some_and(|crossing| crossing.plot == (id, plot) || letter.entity().is_some()) =>
+                    {
+                        post.returned.extend(letter.crossing);
+                    }
                     (Some((kind, bytes)), Some(block)) => {
-                        saves.send_to((id, plot), Crossing::Message { block, entity: None, kind, bytes });
+                        let message = Crossing::Message { block, entity: None, kind, bytes };
+                        saves.send_on(letter.crossing, (id, plot), message);
                     }
                     _ => post.give_back(letter, Undeliverable::OtherServer(column)),
                 }

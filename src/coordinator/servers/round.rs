@@ -4,7 +4,6 @@ use crate::space::{DimensionId, TilePos};
 use crate::storage::servers::{Crossing, CrossingId, Incarnation, Join, Plot, Sign, TERM, Watch};
 use crate::storage::{PlotContents, StoreError, WorldStore};
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 use std::time::{Duration, Instant};
 
 /// What this server wants to know and to have done. All times are the coordinator's.
@@ -22,6 +21,10 @@ pub struct Wishes {
     pub log_out: BTreeSet<String>,
     /// The open dimensions with their clocks and times of day.
     pub clocks: BTreeMap<DimensionId, (Duration, Option<f64>)>,
+    /// The last commit that the store had confirmed when the round began.
+    pub confirmed: u64,
+    /// Plots of which crossings from region to region are read: some did not reach their region.
+    pub with_local: BTreeSet<Plot>,
     /// `true` if the owners of all plots are read even if no join or handover has happened.
     pub looks_around: bool,
 }
@@ -45,12 +48,8 @@ pub struct Findings {
     pub owners: Option<BTreeMap<Plot, u64>>,
     /// Territories of this server that a join gives to another one.
     pub leaving: Vec<(BTreeSet<Plot>, u64)>,
-    /// What other servers have sent to plots of this server.
+    /// What is on its way to plots of this server.
     pub crossings: Vec<(CrossingId, Crossing)>,
-    /// Where reading a long queue began: behind this crossing to the plot.
-    pub after: BTreeMap<Plot, CrossingId>,
-    /// Where reading a long queue ended: the next round reads what is behind this crossing to the plot.
-    pub last: BTreeMap<Plot, CrossingId>,
     /// The clocks on which all servers agree.
     pub clocks: BTreeMap<DimensionId, Duration>,
 }
@@ -64,11 +63,14 @@ pub struct Memory {
     is_waiting: bool,
     /// The crossings behind which the next round reads long queues. Some that cannot be received do not stop those behind them.
     read_to: BTreeMap<Plot, CrossingId>,
+    /// The plots whose former owner has left nothing on its way from region to region, or all of that has been read.
+    settled: BTreeSet<Plot>,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { watch: Watch::new(TERM), joins: None, is_waiting: false, read_to: BTreeMap::new() }
+        let (read_to, settled) = Default::default();
+        Self { watch: Watch::new(TERM), joins: None, is_waiting: false, read_to, settled }
     }
 }
 
@@ -131,8 +133,9 @@ impl Memory {
                 contents => drop(found.acquired.insert(*plot, contents?)),
             }
         }
-        (found.crossings, found.last) = server.crossings(&own, &self.read_to)?;
-        found.after = mem::replace(&mut self.read_to, found.last.clone());
+        let with_local = &(&own - &self.settled) | &(&own & &wishes.with_local);
+        (found.crossings, self.read_to) = server.crossings(&own, &with_local, &self.read_to)?;
+        self.settled = own.into_iter().filter(|plot| !self.read_to.contains_key(plot)).collect();
         found.is_waiting = self.is_waiting;
         Ok(found)
     }

@@ -186,9 +186,11 @@ pub fn tend(
     }
     servers.began_at = clock.now;
     servers.give_up_drain();
-    let mut wishes = Wishes { release: servers.to_release.clone(), ..Wishes::default() };
+    let confirmed = saves.last_stored();
+    let with_local = saves.received.forgotten().iter().map(|id| id.plot).collect();
+    let mut wishes = Wishes { release: servers.to_release.clone(), confirmed, with_local, ..Wishes::default() };
     for dimension in dimensions.open.values_mut() {
-        let unneeded = dimension.unneeded_plots(IDLE);
+        let unneeded = dimension.unneeded_plots(&saves.received.plots(dimension.id), IDLE);
         if !unneeded.is_empty() {
             dimension.begin_leaving(unneeded, None, &deadlines, &mut orders, &mut publisher);
         }
@@ -269,7 +271,7 @@ fn end_round(
     servers.lease.beaten(found.beaten);
     servers.signs = found.signs;
     servers.is_waiting = found.is_waiting;
-    saves.received.forget_gone(found.crossings.iter().map(|(id, _)| *id), &found.after, &found.last);
+    saves.received.forget_removed(wishes.confirmed);
     servers.forget_plots(&found.given_up, &mut dimensions);
     for dimension in dimensions.open.values_mut() {
         dimension.end_leaving(&found.given_up, &found.acquired);
@@ -300,6 +302,8 @@ fn end_round(
         }
     }
     receive_all(found.crossings, &dimensions, &mut saves, &mut post);
+    let is_own = |open: &OpenDimension, plot| open.plots.as_ref().is_some_and(|plots| plots.is_own(plot));
+    saves.received.leave(|(id, plot)| dimensions.open.get(&id).is_none_or(|open| !is_own(open, plot)));
     if let Some(owners) = found.owners {
         servers.note_owners(owners);
     }
@@ -338,7 +342,7 @@ pub fn send_astray(
     mut saves: ResMut<Saves>,
     mut threads: ResMut<Threads>,
 ) {
-    mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.received.forget(crossing));
+    mem::take(&mut post.returned).into_iter().for_each(|crossing| saves.forget(crossing));
     if !post.is_shared() && clock.now >= post.read_again && !saves.received.forgotten().is_empty() {
         post.read_again = clock.now.saturating_add(PERIOD);
         let dimensions: BTreeSet<DimensionId> = saves.received.forgotten().iter().map(|id| id.plot.0).collect();
@@ -375,7 +379,7 @@ fn receive_again(
 ) {
     for (dimension, crossings) in found {
         if dimensions.open.get(&dimension).is_none_or(|open| open.is_closing()) {
-            saves.received.leave_to_opening(dimension);
+            saves.received.leave(|plot| plot.0 == dimension);
             continue;
         }
         for (id, crossing) in crossings {
@@ -418,13 +422,13 @@ fn end_search(
         });
         match (place, open, letter.crossing) {
             // A later round finds the letter again.
-            (None, _, Some(crossing)) if !is_known => saves.received.forget(crossing),
+            (None, _, Some(crossing)) if !is_known => saves.forget(crossing),
             (None, _, None) if !is_known => post.for_elsewhere.push(letter),
             (Some(_), Some((open, column)), _) if open.may_have(column) && open.owner(column).is_none() => {
                 open.send_letter(column, letter);
             }
             // The entity is about to arrive.
-            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => saves.received.forget(crossing),
+            (Some(_), Some((open, column)), Some(crossing)) if open.may_have(column) => saves.forget(crossing),
             (Some((dimension, _)), None, Some(_)) if !post.is_shared() => {
                 post.give_back(letter, Undeliverable::DimensionNotOpen(dimension));
             }
@@ -441,7 +445,7 @@ fn end_search(
             (_, _, Some(crossing)) if letter.from == LetterSender::Server => {
                 // Nobody can get it any more.
                 saves.pending.received.insert(crossing);
-                saves.received.remove([crossing]);
+                saves.note_removed([crossing]);
                 let reason = Undeliverable::NoSuchEntity(id);
                 if !post.is_shared() {
                     // Its sender is not known any more, so the main world has it back.
@@ -470,7 +474,7 @@ impl Servers {
     }
 }
 
-/// Puts what another server sent on this one's ground. It is removed from the store with the commit that has its effect.
+/// Puts what was on its way on this server's ground. It is removed from the store with the commit that has its effect.
 pub fn receive(id: CrossingId, crossing: Crossing, saves: &mut Saves, post: &mut MailQueue) {
     match crossing {
         Crossing::Entities(records) => {
@@ -479,16 +483,27 @@ pub fn receive(id: CrossingId, crossing: Crossing, saves: &mut Saves, post: &mut
                 post.send(Letter::arrival(record));
             }
             saves.pending.received.insert(id);
-            saves.received.remove([id]);
+            saves.note_removed([id]);
+        }
+        Crossing::MessageAway { dimension, block, kind, bytes } if post.is_shared() => {
+            let message = Crossing::Message { block, entity: None, kind, bytes };
+            saves.send_on(Some(id), (dimension, block.column().tile()), message);
         }
         Crossing::Message { block, entity, kind, bytes } => {
             let to = entity.map_or(Address::Place(id.plot.0, block), Address::Entity);
-            match post.receive(id, to, &kind, &bytes) {
-                Ok(()) => saves.received.deliver(id),
-                // The game may be able to read it after an update.
-                Err(error) => error_once!("a message from server {} stays in the store: {error}", id.sender),
-            }
+            deliver(id, to, &kind, &bytes, saves, post);
         }
+        Crossing::MessageAway { dimension, block, kind, bytes } => {
+            deliver(id, Address::Place(dimension, block), &kind, &bytes, saves, post);
+        }
+    }
+}
+
+fn deliver(id: CrossingId, to: Address, kind: &str, bytes: &[u8], saves: &mut Saves, post: &mut MailQueue) {
+    match post.receive(id, to, kind, bytes) {
+        Ok(()) => saves.received.deliver(id),
+        // The game may be able to read it after an update.
+        Err(error) => error_once!("a message that was on its way stays in the store: {error}"),
     }
 }
 

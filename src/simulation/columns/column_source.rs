@@ -31,6 +31,14 @@ impl GroundTypes {
     }
 }
 
+/// Names the column of an error that does not name a place itself.
+fn prefix(column: ColumnPos, error: &GenerateError) -> String {
+    match error {
+        GenerateError::UnknownBlock { .. } => format!("column {column}: "),
+        _ => String::new(),
+    }
+}
+
 /// The reason why a column was not available, or why work on it failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColumnError {
@@ -44,7 +52,7 @@ pub enum ColumnError {
     #[error("column {0} is not available: the world is closed")]
     Closed(ColumnPos),
     /// Generating the column failed.
-    #[error("column {column}: {source}")]
+    #[error("{}{source}", prefix(*column, source))]
     Generate {
         /// The column.
         column: ColumnPos,

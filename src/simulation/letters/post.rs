@@ -24,8 +24,8 @@ use uuid::Uuid;
 /// [`LetterLimits`](crate::plugin::LetterLimits) limit the bytes of a region's letters in flight, and the number of far places
 /// for which ground is loaded at a time. Letters beyond the limits return as `Undeliverable::TooManyLetters`.
 ///
-/// Messages of types that are registered with `register_shared_message` are stored on their way to a place or an entity, unless both are
-/// regions of one of several servers that share the world. Neither a crash nor closing the app loses them then. All other messages and closures are never stored, neither in flight nor while they wait for
+/// Messages of types that are registered with `register_shared_message` are stored on their way to a place or an entity, so neither a
+/// crash nor closing the app loses them. All other messages and closures are never stored, neither in flight nor while they wait for
 /// their delay. A crash loses them, although the sender's state of that tick may already be saved. Closing the app loses them if their
 /// place is not loaded or their delay is not over.
 ///

@@ -1,14 +1,14 @@
 //! Does the actions of entities.
 
 use crate::simulation::actions::{
-    Acting, ActionAttempt, ActionContext, ActionDone, ActionOrder, Actor, Outcome, Refusal, Values,
+    Acting, ActionAttempt, ActionContext, ActionDone, ActionOrder, Actor, Ground, Outcome, Refusal, Values,
 };
 use crate::simulation::block_types::BlockTypes;
 use crate::simulation::columns::blocks::RegionColumns;
 use crate::simulation::components::RegionComponents;
 use crate::simulation::info::RegionInfo;
 use crate::simulation::position::Position;
-use crate::space::{BlockPos, ChunkPos, DimensionId};
+use crate::space::{ChunkPos, DimensionId};
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,17 +33,19 @@ pub fn act(
     let outcome = try_out(world, components, entity, now, order)?;
     let mut attempt = ActionAttempt::new(entity, outcome.blocks, order.action.clone());
     world.trigger_ref(&mut attempt);
-    if let Some(refusal) = attempt.refusal {
+    if let Some(refusal) = attempt.refusal.take() {
         return Err(refusal);
     }
     // An observer may have despawned it.
     world.get_entity(entity).map_err(|_| Refusal::NotHere)?;
-    let done = ActionDone { actor: entity, blocks: attempt.blocks };
+    let done = ActionDone { actor: entity, blocks: attempt.into_blocks() };
     let mut columns = world.resource_mut::<RegionColumns>();
+    // The blocks are loaded and their types registered, and what observers changed is overwritten. So none of these fails.
     for changed in &done.blocks {
-        // It was loaded a moment ago, and the type is registered.
-        let set = columns.set_block(changed.position, changed.after);
-        set.map_err(|_| Refusal::NotLoaded(changed.position))?;
+        columns.set_block(changed.position, changed.after).map_err(|_| Refusal::NotLoaded(changed.position))?;
+    }
+    for (position, component, value) in &outcome.of_blocks {
+        columns.set_component(*position, 0, *component, value).map_err(|_| Refusal::NotLoaded(*position))?;
     }
     let Ok(mut actor) = world.get_entity_mut(entity) else { return Err(Refusal::NotHere) };
     for (number, component) in outcome.components {
@@ -67,9 +69,12 @@ fn try_out(
     let position = *values.get::<Position>().ok_or(Refusal::NotHere)?;
     let columns = world.resource::<RegionColumns>();
     let heights = world.resource::<RegionInfo>().heights.clone();
-    let ground = |block: BlockPos| columns.known_block(block).filter(|_| heights.contains(&block.y));
+    let ground = Ground {
+        block: &|block| columns.known_block(block).filter(|_| heights.contains(&block.y)),
+        component: &|block, component| columns.component(block, 0, component).ok()?.map(<[u8]>::to_vec),
+    };
     let types = &world.resource::<BlockTypes>().0;
     let acting = Acting { actor: order.actor, position, elapsed, values: Values::Entity(values) };
     let number = |type_id| components.mirror_number(type_id);
-    ActionContext::new(acting, types, &number, &ground).run(&*order.action).0
+    ActionContext::new(acting, types, &number, ground).run(&*order.action).0
 }

@@ -322,9 +322,12 @@ impl ChunkSyncPeer {
         self.limits.edit_reach as f32
     }
 
-    /// The client's new edits and actions.
+    /// The client's new edits and actions. Actions that are too many are refused at once.
     pub(super) fn take_wishes(&mut self) -> Vec<SyncWish> {
-        self.server.as_mut().map(SyncServer::take_wishes).unwrap_or_default()
+        let Some(server) = &mut self.server else { return Vec::new() };
+        let (wishes, excess) = (server.take_wishes(), server.take_excess());
+        excess.into_iter().for_each(|id| self.note_action(id, Err(Refusal::TooMany)));
+        wishes
     }
 
     /// Returns `true` if an edit was made on the newest state of its chunk.

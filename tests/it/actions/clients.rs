@@ -2,24 +2,9 @@
 
 use super::*;
 use crate::disk::Disk;
+use crate::support::session::{REMOTE, Session};
 use bevy_terrane::chunk_sync::SyncLimits;
-use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer};
-use std::collections::VecDeque;
-
-/// The number of the server's dimension on clients.
-const REMOTE: DimensionId = DimensionId(1 << 32);
-
-/// A server and a client, with messages that take some updates each way.
-struct Session {
-    server: App,
-    client: App,
-    dimension: DimensionId,
-    view: Entity,
-    peer: Entity,
-    delay: usize,
-    up: VecDeque<Vec<Vec<u8>>>,
-    down: VecDeque<Vec<Vec<u8>>>,
-}
+use bevy_terrane::view::ChunkSyncPeer;
 
 fn server(plugin: TerranePlugin) -> (App, DimensionId, Entity) {
     let (mut server, dimension) = world(plugin);
@@ -34,75 +19,29 @@ fn connect(server: &mut App, dimension: DimensionId) -> Entity {
 }
 
 impl Session {
-    fn new() -> Self {
-        let (mut server, dimension, peer) = server(lockstep());
+    fn of_ann() -> Self {
+        Self::of_ann_on(lockstep())
+    }
+
+    /// A client that acts for Ann, on a new server.
+    fn of_ann_on(plugin: TerranePlugin) -> Self {
+        let (mut server, dimension, peer) = server(plugin);
         spawn_in_region(&mut server, dimension, HERE, (StableId(ANN), Actor::default(), Bag(0)));
         update(&mut server, 40);
-        Self::with_server(server, dimension, peer)
-    }
-
-    fn with_server(server: App, dimension: DimensionId, peer: Entity) -> Self {
-        let mut client = App::new();
-        client.add_plugins((MinimalPlugins, TerranePlugin { basic_blocks: false, ..lockstep() }));
-        // Blocks have other numbers than on the server.
-        for name in ["game:own", "terrane:dirt", "terrane:stone"] {
-            client.register_block(BlockType::new(name)).unwrap();
-        }
-        client
-            .register_saved_component::<Bag>()
-            .mirror_region_component::<Bag>()
-            .register_action::<Dig>()
-            .register_action::<Build>()
-            .register_action::<Drop>()
-            .register_action::<Unknown>()
-            .register_action::<Long>();
-        listen::<ActionAnswer>(&mut client);
-        listen::<BlockRefused>(&mut client);
-        let view = ChunkSyncClient::new(REMOTE).with_radius(1);
-        let view = client.world_mut().spawn((view, Transform::default())).id();
-        start(&mut client);
-        let (up, down) = Default::default();
-        let mut session = Self { server, client, dimension, view, peer, delay: 0, up, down };
-        session.run_until("Ann and the ground are there", |session| {
-            session.view().is_complete()
-                && mirror(session.client.world(), ANN).is_some()
-                && block_at(session.client.world(), REMOTE, top(0, 0)).is_some()
+        let mut session = Self::start(server, dimension, peer, |client| {
+            register_chest(client);
+            client
+                .register_saved_component::<Bag>()
+                .mirror_region_component::<Bag>()
+                .register_action::<Dig>()
+                .register_action::<Build>()
+                .register_action::<Drop>()
+                .register_action::<Unknown>()
+                .register_action::<Long>();
+            listen::<ActionAnswer>(client);
         });
+        session.run_until("Ann is there", |session| mirror(session.client.world(), ANN).is_some());
         session
-    }
-
-    fn view(&mut self) -> Mut<'_, ChunkSyncClient> {
-        self.client.world_mut().get_mut(self.view).expect("a view")
-    }
-
-    fn step(&mut self) {
-        let mut peer = self.server.world_mut().get_mut::<ChunkSyncPeer>(self.peer).unwrap();
-        let messages = peer.take_messages();
-        if self.up.len() > self.delay {
-            self.up.pop_front().unwrap().iter().for_each(|message| peer.receive(message).unwrap());
-        }
-        self.down.push_back(messages);
-        self.server.update();
-        while self.down.len() > self.delay {
-            let messages = self.down.pop_front().unwrap();
-            messages.into_iter().for_each(|message| self.view().receive(message));
-        }
-        self.client.update();
-        let messages = self.view().take_messages();
-        self.up.push_back(messages);
-        // The client's thread works beside the updates.
-        std::thread::sleep(std::time::Duration::from_millis(2));
-    }
-
-    #[track_caller]
-    fn run_until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
-        for _ in 0..2_000 {
-            if done(self) {
-                return;
-            }
-            self.step();
-        }
-        panic!("waited in vain until {what}");
     }
 
     fn act(&mut self, action: impl Action) -> ActionId {
@@ -112,10 +51,6 @@ impl Session {
     fn outcome_of(&mut self, action: ActionId) -> ActionOutcome {
         self.run_until("the action is decided", |session| !outcomes(&session.client, action).is_empty());
         outcomes(&self.client, action)[0].clone()
-    }
-
-    fn shown(&self, place: BlockPos) -> BlockId {
-        block_at(self.client.world(), REMOTE, place).unwrap()
     }
 }
 
@@ -137,11 +72,11 @@ impl Action for Long {
 /// Promise, actions: A client sees blocks and components of its actions at once. In each frame they fit together, at 0 to 300 ms of delay.
 #[test]
 fn a_client_sees_its_actions_at_once_and_nothing_flickers() {
-    let mut session = Session::new();
+    let mut session = Session::of_ann();
     let mut random = noise(11);
     let places: Vec<BlockPos> = (0..6).flat_map(|x| (0..4).map(move |z| top(x, z))).collect();
     let stones =
-        |session: &Session| places.iter().filter(|place| session.shown(**place) != BlockId::AIR).count() as u32;
+        |session: &Session| places.iter().filter(|place| session.shown(**place) != Some(BlockId::AIR)).count() as u32;
     // At 60 updates per second, from nothing to 300 ms there and back.
     for delay in [0, 1, 4, 9] {
         session.delay = delay;
@@ -149,14 +84,14 @@ fn a_client_sees_its_actions_at_once_and_nothing_flickers() {
         for frame in 0..160 {
             if frame < 100 && frame % 4 == 0 {
                 let place = places[(random() % places.len() as u64) as usize];
-                let (before, is_air) = (bag(&session.client), session.shown(place) == BlockId::AIR);
+                let (before, is_air) = (bag(&session.client), session.shown(place) == Some(BlockId::AIR));
                 let is_possible = if is_air { before > 0 } else { true };
                 made.push(match is_air {
                     true => session.act(Build(place)),
                     false => session.act(Dig(place)),
                 });
                 session.step();
-                let after = (bag(&session.client), session.shown(place) == BlockId::AIR);
+                let after = (bag(&session.client), session.shown(place) == Some(BlockId::AIR));
                 let expected = match (is_possible, is_air) {
                     (false, _) => (before, is_air),
                     (true, true) => (before - 1, false),
@@ -183,7 +118,7 @@ fn a_client_sees_its_actions_at_once_and_nothing_flickers() {
 /// Promise, actions: A client's actions and edits are made in their order, and refusals come with their reasons.
 #[test]
 fn a_clients_actions_and_edits_are_made_in_order_and_refused_with_reasons() {
-    let mut session = Session::new();
+    let mut session = Session::of_ann();
     session.delay = 3;
     let stone = id_of(session.client.world(), "terrane:stone");
     let dig = session.act(Dig(top(1, 1)));
@@ -192,7 +127,7 @@ fn a_clients_actions_and_edits_are_made_in_order_and_refused_with_reasons() {
     let again = session.act(Dig(top(1, 1)));
     assert_eq!(session.outcome_of(again), ActionOutcome::Done);
     assert_eq!(outcomes(&session.client, dig), [ActionOutcome::Done]);
-    assert_eq!((bag(&session.client), session.shown(top(1, 1))), (2, BlockId::AIR));
+    assert_eq!((bag(&session.client), session.shown(top(1, 1))), (2, Some(BlockId::AIR)));
     assert!(heard::<BlockRefused>(&session.client).is_empty());
 
     let far = top(12, 14);
@@ -223,10 +158,7 @@ fn after_a_crash_of_the_server_a_client_learns_what_is_lost() {
     let disk = Disk::default();
     let saving = SaveSettings::every(std::time::Duration::from_secs(3_600));
     let plugin = |disk: &Disk| TerranePlugin { tick_mode: TickMode::Lockstep, saving, ..disk.plugin() };
-    let (mut app, dimension, peer) = server(plugin(&disk));
-    spawn_in_region(&mut app, dimension, HERE, (StableId(ANN), Actor::default(), Bag(0)));
-    update(&mut app, 40);
-    let mut session = Session::with_server(app, dimension, peer);
+    let mut session = Session::of_ann_on(plugin(&disk));
     let kept = session.act(Dig(top(1, 1)));
     assert_eq!(session.outcome_of(kept), ActionOutcome::Done);
     save(&mut session.server);
@@ -237,21 +169,19 @@ fn after_a_crash_of_the_server_a_client_learns_what_is_lost() {
     session.delay = 5;
     let undecided = session.act(Dig(top(3, 1)));
     session.step();
-    assert_eq!((bag(&session.client), session.shown(top(3, 1))), (3, BlockId::AIR));
+    assert_eq!((bag(&session.client), session.shown(top(3, 1))), (3, Some(BlockId::AIR)));
 
     let (app, dimension, peer) = server(plugin(&disk.copy()));
-    (session.server, session.dimension, session.peer) = (app, dimension, peer);
-    session.up.clear();
-    session.down.clear();
-    session.view().disconnected();
+    (session.server, session.dimension) = (app, dimension);
+    session.reconnect(peer);
     assert_eq!(session.outcome_of(undecided), ActionOutcome::Refused(Refusal::Unanswered));
     session.run_until("it knows what is lost", |session| outcomes(&session.client, lost).len() == 2);
     assert_eq!(outcomes(&session.client, lost), [ActionOutcome::Done, ActionOutcome::Lost]);
     assert_eq!(outcomes(&session.client, kept).len(), 2);
     session.run_until("the ground is as the world remembers it", |session| {
-        session.shown(top(2, 1)) != BlockId::AIR && has_bag(&session.client, 1)
+        session.shown(top(2, 1)) != Some(BlockId::AIR) && has_bag(&session.client, 1)
     });
-    assert_eq!(session.shown(top(1, 1)), BlockId::AIR);
+    assert_eq!(session.shown(top(1, 1)), Some(BlockId::AIR));
     let dig = session.act(Dig(top(2, 1)));
     assert_eq!(session.outcome_of(dig), ActionOutcome::Done);
     assert_eq!(bag(&session.client), 2);
@@ -260,14 +190,13 @@ fn after_a_crash_of_the_server_a_client_learns_what_is_lost() {
 /// Promise, actions: A client acts for its own entity only, and an action that is sent again is done once.
 #[test]
 fn a_client_acts_for_its_own_entity_and_each_number_once() {
-    let mut session = Session::new();
+    let mut session = Session::of_ann();
     let dig = session.act(Dig(top(1, 1)));
     // All that the client has sent comes a second time.
     for _ in 0..60 {
         let messages: Vec<Vec<u8>> = session.up.iter().flatten().cloned().collect();
         session.step();
-        let mut peer = session.server.world_mut().get_mut::<ChunkSyncPeer>(session.peer).unwrap();
-        messages.iter().for_each(|message| peer.receive(message).unwrap());
+        messages.iter().for_each(|message| session.peer().receive(message).unwrap());
     }
     assert_eq!(outcomes(&session.client, dig)[0], ActionOutcome::Done);
     let dimension = session.dimension;
@@ -276,10 +205,7 @@ fn a_client_acts_for_its_own_entity_and_each_number_once() {
     // Another client of the same entity: its numbers begin anew, and none of its actions is one of the first.
     let other = connect(&mut session.server, session.dimension);
     session.server.world_mut().despawn(session.peer);
-    session.peer = other;
-    session.up.clear();
-    session.down.clear();
-    session.view().disconnected();
+    session.reconnect(other);
     session.run_until("it is connected again", |session| session.view().takes_edits() && has_bag(&session.client, 1));
     let build = session.act(Build(top(1, 1)));
     assert_eq!(session.outcome_of(build), ActionOutcome::Done);
@@ -288,4 +214,104 @@ fn a_client_acts_for_its_own_entity_and_each_number_once() {
     session.run_until("its actor is gone", |session| mirror(session.client.world(), ANN).is_none());
     let dig = session.act(Dig(top(1, 1)));
     assert_eq!(session.outcome_of(dig), ActionOutcome::Refused(Refusal::NotHere));
+}
+
+/// Promise, actions: A client sees at once what it puts into a chest.
+#[test]
+fn a_client_sees_its_chest_filled_at_once() {
+    let mut session = Session::of_ann();
+    let chest = BlockPos::new(1, 0, 1);
+    let block = id_of(session.server.world(), CHEST);
+    let set = SetBlock { dimension: session.dimension, position: chest, block };
+    session.server.world_mut().write_message(set);
+    session.run_until("the chest is there", |session| in_chest(session.client.world(), REMOTE, chest) == Some(0));
+    session.delay = 6;
+    let dig = session.act(Dig(top(2, 2)));
+    let fill = session.act(Fill(chest, 1));
+    session.step();
+    for _ in 0..40 {
+        assert_eq!((in_chest(session.client.world(), REMOTE, chest), bag(&session.client)), (Some(1), 0));
+        session.step();
+    }
+    assert_eq!([dig, fill].map(|action| session.outcome_of(action)), [ActionOutcome::Done, ActionOutcome::Done]);
+    assert_eq!(in_chest(session.server.world(), session.dimension, chest), Some(1));
+}
+
+/// Promise, actions: What an older connection of the same player still sends is not done once a newer one acts.
+#[test]
+fn a_new_connection_of_a_player_replaces_the_old_one() {
+    let mut session = Session::of_ann();
+    let old = session.peer;
+    session.delay = 500;
+    let stale = session.act(Dig(top(1, 1)));
+    (0..60).for_each(|_| session.step());
+    assert_eq!(bag(&session.client), 1, "shown");
+    let late: Vec<Vec<u8>> = session.up.drain(..).flatten().collect();
+    assert!(!late.is_empty());
+    session.delay = 0;
+    let newer = connect(&mut session.server, session.dimension);
+    session.reconnect(newer);
+    session.run_until("it is connected again", |session| session.view().takes_edits() && has_bag(&session.client, 0));
+    assert_eq!(outcomes(&session.client, stale), [ActionOutcome::Refused(Refusal::Unanswered)]);
+    let dig = session.act(Dig(top(2, 2)));
+    assert_eq!(session.outcome_of(dig), ActionOutcome::Done);
+    let mut peer = session.server.world_mut().get_mut::<ChunkSyncPeer>(old).unwrap();
+    late.iter().for_each(|message| peer.receive(message).unwrap());
+    (0..60).for_each(|_| session.step());
+    let dimension = session.dimension;
+    assert_eq!((in_region_bag(&mut session.server, dimension), bag(&session.client)), (1, 1));
+    assert_ne!(session.shown(top(1, 1)), Some(BlockId::AIR));
+}
+
+/// Promise, actions: The server keeps little for a client that does not read, and goes on with it when it reads again.
+#[test]
+fn little_is_kept_for_a_client_that_does_not_read() {
+    let mut session = Session::of_ann();
+    for tick in 0..400 {
+        let place = top(tick / 2 % 5, 3);
+        match tick % 2 {
+            0 => act(&mut session.server, ANN, Dig(place)),
+            _ => act(&mut session.server, ANN, Build(place)),
+        };
+        session.server.update();
+    }
+    act(&mut session.server, ANN, Dig(top(0, 5)));
+    session.server.update();
+    let waiting = session.peer().take_messages();
+    let size: usize = waiting.iter().map(Vec::len).sum();
+    assert!(waiting.len() < 100 && size < 200_000, "{} messages of {size} bytes", waiting.len());
+    session.down.push_back(waiting);
+    session.run_until("it knows its bag", |session| has_bag(&session.client, 1));
+}
+
+/// Promise, actions: A client does a limited number of actions in a second, whatever the regions allow.
+#[test]
+fn too_many_actions_of_a_client_are_refused() {
+    let limits = Limits { actions_per_second: 10_000, ..default() };
+    let mut session = Session::of_ann_on(TerranePlugin { limits, ..lockstep() });
+    let places = (-10..10).flat_map(|x| (-10..10).map(move |z| top(x, z)));
+    let made: Vec<_> = places.map(|place| session.act(Dig(place))).collect();
+    let answers: Vec<_> = made.iter().map(|action| session.outcome_of(*action)).collect();
+    let done = answers.iter().filter(|answer| **answer == ActionOutcome::Done).count();
+    let refused = answers.iter().filter(|answer| **answer == ActionOutcome::Refused(Refusal::TooMany)).count();
+    assert!((256..390).contains(&done) && done + refused == 400, "{done} done, {refused} refused");
+    let dimension = session.dimension;
+    assert_eq!(in_region_bag(&mut session.server, dimension), done as u32);
+}
+
+/// Promise, actions: A slow client hears that an action is done before it hears that it is durable.
+#[test]
+fn a_slow_client_hears_of_done_before_durable() {
+    let saving = SaveSettings::every(std::time::Duration::from_millis(50));
+    let mut session = Session::of_ann_on(TerranePlugin { saving, ..lockstep() });
+    session.delay = 9;
+    let mut made = Vec::new();
+    for x in 0..12 {
+        made.push(session.act(Dig(top(x, 1))));
+        session.step();
+    }
+    for action in made {
+        session.run_until("it is durable", |session| outcomes(&session.client, action).len() == 2);
+        assert_eq!(outcomes(&session.client, action), [ActionOutcome::Done, ActionOutcome::Durable]);
+    }
 }

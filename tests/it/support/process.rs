@@ -1,6 +1,7 @@
 //! Tests that run as separate processes, to be killed or listened to. Every wait for one has a deadline, so a process that
 //! hangs fails its test and does not block the whole run.
 
+use bevy_terrane::simulation::SplitMix64;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -140,6 +141,21 @@ impl Iterator for Lines {
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) => panic!("the process wrote nothing for {DEADLINE:?}"),
         }
+    }
+}
+
+/// Runs one test of this program as a separate process and kills it at a random time, again and again. Each process first writes a line
+/// that tells what it found; this is compared from the first word on.
+pub fn kill_again_and_again(test: &str, kills: u64, expected: &str) {
+    let mut random = SplitMix64::new(kills);
+    let folder = tempfile::tempdir().unwrap();
+    let begin = expected.split(' ').next().unwrap_or_default();
+    for round in 0..=kills {
+        let (mut process, mut lines) = process(test, &folder.path().join("world"));
+        let found = lines.find(|line| line.starts_with(begin));
+        thread::sleep(Duration::from_micros(random.below(120_000).into()));
+        kill(&mut process);
+        assert_eq!(found.as_deref(), Some(expected), "after {round} kills");
     }
 }
 

@@ -43,7 +43,7 @@ impl WorldStore {
                 let crossings = page.iter().filter_map(|(_, value)| record::decode::<Crossing>(value).ok());
                 let underway = crossings.flat_map(|crossing| match crossing {
                     Crossing::Entities(records) => records,
-                    Crossing::Message { .. } => Vec::new(),
+                    Crossing::Message { .. } | Crossing::MessageAway { .. } => Vec::new(),
                 });
                 for record in underway {
                     let place = (record.dimension, record.column());

@@ -290,12 +290,7 @@ impl SyncServer {
         if let Some(read) = ActionRequests::decode(message) {
             let takes_actions = self.takes_actions;
             let actions = read?.actions.into_iter().filter(|_| takes_actions);
-            for action in actions {
-                let id = action.id;
-                if self.edits.take_in_action(action) == Some(false) {
-                    self.refuse(ChunkPos::default(), id);
-                }
-            }
+            actions.for_each(|action| self.edits.take_in_action(action));
             return Ok(());
         }
         let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
@@ -384,6 +379,12 @@ impl SyncServer {
     /// [`edit_decided`](Self::edit_decided) or [`action_decided`](Self::action_decided).
     pub fn take_wishes(&mut self) -> Vec<SyncWish> {
         self.edits.take_incoming()
+    }
+
+    /// The client's numbers of actions beyond 256 in a second, which are to be refused. Report that with
+    /// [`action_decided`](Self::action_decided).
+    pub fn take_excess(&mut self) -> Vec<u64> {
+        mem::take(&mut self.edits.excess)
     }
 
     /// Returns `true` if the client had the newest state of a chunk, as far as the server has told it anything, when it made

@@ -4,7 +4,7 @@ use super::{plot, set};
 use crate::backends::test_store::TestStore;
 use crate::block::{BlockComponentRecord, BlockId, BlockRecord, BlockRegistry, BlockType};
 use crate::chunk::Chunk;
-use crate::servers::{Crossing, CrossingId, Incarnation, TERM};
+use crate::servers::{Crossing, CrossingId, Incarnation, LOCAL, TERM};
 use crate::space::{BatchPos, BlockPos, ChunkPos, DimensionId, GeneratorIdentity};
 use crate::{
     ChildRecord, Durability, EntityRecord, Family, KeyValue, KeyValueStore, MemoryStore, OpenWait, PlotContents,
@@ -293,7 +293,7 @@ fn an_entity_that_crosses_is_stored_once_at_any_time() {
     commit(&a, leaves).unwrap();
     assert_eq!(stored(&a), (0, 1));
 
-    let crossings = |plots| server_b.crossings(&set(plots), &BTreeMap::new());
+    let crossings = |plots| server_b.crossings(&set(plots), &set(&[]), &BTreeMap::new());
     assert_eq!(crossings(&[(0, 0), (2, 0)]), Ok((Vec::new(), BTreeMap::new())));
     assert_eq!(crossings(&[(1, 0)]), Ok((vec![(id, Crossing::Entities(vec![record(7)]))], BTreeMap::new())));
     let mut arrives = SaveBatch::default();
@@ -326,7 +326,7 @@ fn a_long_queue_is_read_in_parts_even_if_some_of_it_is_damaged() {
     store.write(writes, Durability::Sync).unwrap();
     let (mut after, mut numbers, mut parts) = (BTreeMap::new(), Vec::new(), 0);
     loop {
-        let (found, last) = server.crossings(&set(&[(0, 0), (1, 0)]), &after).unwrap();
+        let (found, last) = server.crossings(&set(&[(0, 0), (1, 0)]), &set(&[]), &after).unwrap();
         numbers.extend(found.into_iter().map(|(id, _)| id.number));
         (after, parts) = (last, parts + 1);
         if after.is_empty() {
@@ -334,6 +334,29 @@ fn a_long_queue_is_read_in_parts_even_if_some_of_it_is_damaged() {
         }
     }
     assert_eq!((numbers, parts), ((1..=600).filter(|number| *number != 9).collect(), 3));
+}
+
+/// What is on its way from region to region of one server delays nothing of other servers, and is not read while the server has it.
+#[test]
+fn local_crossings_are_read_only_when_they_are_asked_for() {
+    let store = Arc::new(MemoryStore::new());
+    let world = join(&store);
+    let server = world.incarnation().unwrap();
+    let local = |number| message(number, 1, LOCAL | server.number());
+    let sent = (1..=300).map(local).chain([message(301, 1, server.number())]).collect();
+    commit(&world, SaveBatch { sent, ..SaveBatch::default() }).unwrap();
+    let own = set(&[(1, 0)]);
+    let (found, last) = server.crossings(&own, &set(&[]), &BTreeMap::new()).unwrap();
+    assert_eq!((found.len(), found[0].0.number, last.len()), (1, 301, 0));
+    let (found, last) = server.crossings(&own, &own, &BTreeMap::new()).unwrap();
+    assert_eq!((found.len(), found[0].0.number, found[1].0.is_local(), last.len()), (256, 301, true, 1));
+    assert_eq!(server.crossings(&own, &own, &last).unwrap().0.len(), 45);
+    // A commit removes what arrives in it, and never stores what is sent and arrives in the same one.
+    let (new, message) = local(400);
+    let received = (1..=300).map(|number| local(number).0).chain([new]).collect();
+    let sent = [(new, message)].into();
+    commit(&world, SaveBatch { sent, received, ..SaveBatch::default() }).unwrap();
+    assert_eq!(server.crossings(&own, &own, &BTreeMap::new()).unwrap().0.len(), 1);
 }
 
 #[test]

@@ -25,6 +25,8 @@ pub(super) struct EditBook {
     refilled: Option<Duration>,
     /// Edits that are not decided.
     incoming: Vec<SyncWish>,
+    /// Actions that were too many.
+    pub excess: Vec<u64>,
     open: FxHashSet<u64>,
     /// The chunks of accepted actions that have several, and how many of them the client was not told of.
     parts: FxHashMap<u64, (usize, Vec<ChunkPos>)>,
@@ -56,17 +58,17 @@ impl EditBook {
         Some(is_allowed)
     }
 
-    /// Notes an action. Returns what [`take_in`](Self::take_in) does.
-    pub fn take_in_action(&mut self, action: SyncAction) -> Option<bool> {
+    /// Notes an action, unless the client has too many unanswered ones, so that it gets no answer.
+    pub fn take_in_action(&mut self, action: SyncAction) {
         if self.open.len() >= MAX_EDITS || !self.open.insert(action.id) {
-            return None;
+            return;
         }
-        let is_allowed = self.actions >= 1.0;
-        if is_allowed {
+        if self.actions >= 1.0 {
             self.actions -= 1.0;
             self.incoming.push(SyncWish::Action(action));
+        } else {
+            self.excess.push(action.id);
         }
-        Some(is_allowed)
     }
 
     /// Notes the chunks of an accepted action.

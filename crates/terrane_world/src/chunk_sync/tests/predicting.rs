@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::block::{BlockId, BlockType};
-use crate::chunk::{Chunk, Column, Predictions, format};
+use crate::chunk::{BlockChange, Chunk, Column, Predictions, format};
 use crate::space::{BlockPos, ColumnPos, DimensionId};
 use proptest::prelude::*;
 
@@ -241,7 +241,7 @@ impl Game {
             return;
         }
         let (id, confirmed) = (self.made.len() as u64, |(_, column)| self.confirmed.get(&column));
-        assert!(self.predictions.predict(id, DIMENSION, &[(position, block)], confirmed, &()));
+        assert!(self.predictions.predict(id, DIMENSION, &[(position, BlockChange::Block(block))], confirmed, &()));
         self.client.edit(FRAME * self.now as u32, id, position, block);
         self.made.push(Made { position, block, frame: self.now, accepted: None });
     }
