@@ -49,7 +49,7 @@ pub struct SaveBatch {
     pub unused: BTreeSet<(DimensionId, ColumnPos)>,
     /// Pre-generations, by number; `None` for ended ones.
     pub pregenerations: BTreeMap<(DimensionId, u64), Option<StoredPregeneration>>,
-    /// Everything that leaves for another server of a shared world.
+    /// Everything that leaves for another server of a shared world, and messages on their way from region to region.
     pub sent: BTreeMap<CrossingId, Crossing>,
     /// Crossings whose content is in this batch or has arrived by it. The commit removes them.
     pub received: BTreeSet<CrossingId>,
