@@ -294,7 +294,7 @@ fn too_many_actions_of_a_client_are_refused() {
     let answers: Vec<_> = made.iter().map(|action| session.outcome_of(*action)).collect();
     let done = answers.iter().filter(|answer| **answer == ActionOutcome::Done).count();
     let refused = answers.iter().filter(|answer| **answer == ActionOutcome::Refused(Refusal::TooMany)).count();
-    assert!((256..390).contains(&done) && done + refused == 400, "{done} done, {refused} refused");
+    assert!((256..400).contains(&done) && done + refused == 400, "{done} done, {refused} refused");
     let dimension = session.dimension;
     assert_eq!(in_region_bag(&mut session.server, dimension), done as u32);
 }
