@@ -204,8 +204,8 @@ impl Game {
     fn play(&mut self) {
         self.down.arrived(self.now).iter().for_each(|message| self.client.receive(message).unwrap());
         let (mut changed, mut decided) = (Vec::new(), Vec::new());
-        // The client's thread may hand over a part of the news in one frame, and the rest in the next.
-        while !self.dice.one_in(4)
+        // The client's thread may hand over a part of the news in one frame, and the rest in the next. In the end it hands over all.
+        while (self.now >= BUSY || !self.dice.one_in(4))
             && let Some(news) = self.client.next_news()
         {
             match news {
