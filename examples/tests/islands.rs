@@ -97,7 +97,7 @@ impl Play {
         own.single(self.0.world()).unwrap().id()
     }
 
-    /// What the hand aims at.
+    /// The block at which the hand aims.
     fn aim(&self) -> Option<RayHit> {
         self.0.world().resource::<Aim>().0
     }

@@ -71,7 +71,7 @@ pub struct Saves {
     pub to_answer: Vec<SaveRequest>,
     /// The incarnation of this server, if several servers share the world.
     pub server: Option<u64>,
-    /// What has arrived, or is on its way from region to region, and is still in the store.
+    /// The crossings that have arrived, or are on their way from region to region, and are still in the store.
     pub received: Received,
     /// Actions that were done and are not durable, with the number of the commit that has them.
     actions: VecDeque<(u64, Vec<(u64, Uuid)>)>,

@@ -23,7 +23,7 @@ pub struct Wishes {
     pub clocks: BTreeMap<DimensionId, (Duration, Option<f64>)>,
     /// The last commit that the store had confirmed when the round began.
     pub confirmed: u64,
-    /// Plots of which crossings from region to region are read: some did not reach their region.
+    /// Plots of which crossings from region to region are read again, since some did not reach their region.
     pub with_local: BTreeSet<Plot>,
     /// `true` if the owners of all plots are read even if no join or handover has happened.
     pub looks_around: bool,
@@ -48,7 +48,7 @@ pub struct Findings {
     pub owners: Option<BTreeMap<Plot, u64>>,
     /// Territories of this server that a join gives to another one.
     pub leaving: Vec<(BTreeSet<Plot>, u64)>,
-    /// What is on its way to plots of this server.
+    /// The crossings to plots of this server.
     pub crossings: Vec<(CrossingId, Crossing)>,
     /// The clocks on which all servers agree.
     pub clocks: BTreeMap<DimensionId, Duration>,
@@ -63,7 +63,7 @@ pub struct Memory {
     is_waiting: bool,
     /// The crossings behind which the next round reads long queues. Some that cannot be received do not stop those behind them.
     read_to: BTreeMap<Plot, CrossingId>,
-    /// The plots whose former owner has left nothing on its way from region to region, or all of that has been read.
+    /// The plots of which all crossings from region to region have been read since this server got them.
     settled: BTreeSet<Plot>,
 }
 

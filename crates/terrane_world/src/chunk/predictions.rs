@@ -12,7 +12,7 @@ const MAX_PREDICTIONS: usize = 4_096;
 /// A column of a dimension.
 type Place = (DimensionId, ColumnPos);
 
-/// What an edit does to the block at a place, in layer 0.
+/// A change of the block at a place, in layer 0.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BlockChange {
     /// It becomes this block, with unset components.
@@ -206,7 +206,7 @@ impl Predictions {
         })
     }
 
-    /// What the edits before this number do to a block, from the last change on.
+    /// The changes of a block by edits before this number, the last one first.
     fn changes_before(
         &self,
         number: u64,

@@ -336,7 +336,7 @@ fn a_long_queue_is_read_in_parts_even_if_some_of_it_is_damaged() {
     assert_eq!((numbers, parts), ((1..=600).filter(|number| *number != 9).collect(), 3));
 }
 
-/// What is on its way from region to region of one server delays nothing of other servers, and is not read while the server has it.
+/// Crossings from region to region delay no crossing of another server, and are read only if a server asks for them.
 #[test]
 fn local_crossings_are_read_only_when_they_are_asked_for() {
     let store = Arc::new(MemoryStore::new());
