@@ -39,7 +39,9 @@ pub mod view;
 use terrane_objects::bytes;
 pub use terrane_objects::work;
 pub use terrane_storage as storage;
-pub use terrane_world::{block, body, chunk, chunk_sync, entity, generation, light, liquid, path, region, space};
+pub use terrane_world::{
+    block, body, chunk, chunk_sync, entity, entity_sync, generation, light, liquid, path, region, space,
+};
 
 /// One portable file of versioned objects.
 pub mod object_store {

@@ -52,6 +52,7 @@ pub use columns::column_work::ColumnRestored;
 pub use columns::notices::{BlockChanged, GroundSettings, RuleLoop};
 pub use columns::random_ticks::RandomTick;
 pub use components::mapping::BoxedComponent;
+pub(crate) use components::mirrored::{MirroredChanges, MirroredValues};
 pub use components::resources::PlacedMessage;
 pub use components::resources::RegionResource;
 pub use components::stored_entities::SavedComponent;

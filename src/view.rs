@@ -38,7 +38,7 @@ pub use crate::coordinator::messages::*;
 pub use crate::simulation::SetBlock;
 pub use actions::Actions;
 pub(crate) use actions::KnownActions;
-pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit};
+pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit, ClientPort, ForTransport};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
 pub use far_view::{FarColumnChanged, FarColumns};
@@ -66,7 +66,7 @@ pub enum ViewSystems {
 /// Adds the main world's side of a simulation, which is connected by `link`.
 pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
-        .init_resource::<receive::DecidedEdits>()
+        .init_resource::<receive::FrameNews>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
         .init_resource::<actions::ActionPredictions>()
@@ -130,7 +130,14 @@ fn exchange_each_frame(app: &mut App) {
                     .chain(),
                 requests::send_saves,
                 requests::send_questions,
-                (chunk_sync::send, chunk_sync::ask, chunk_sync::start_clients, chunk_sync::follow_clients).chain(),
+                (
+                    chunk_sync::start_hub,
+                    chunk_sync::send,
+                    chunk_sync::ask,
+                    chunk_sync::start_clients,
+                    chunk_sync::follow_clients,
+                )
+                    .chain(),
                 requests::send_closings,
                 frame::end,
                 chunk_sync::end_clients,

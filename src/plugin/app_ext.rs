@@ -99,10 +99,23 @@ pub trait TerraneAppExt {
     /// Mirrors a component on the entity's [`Mirror`](crate::view::Mirror) in the main world.
     fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self;
 
-    /// Registers an action. Its entities need an [`Actor`](crate::simulation::Actor), which is saved and mirrored from then on, and so
-    /// should be the components that the action changes: call
-    /// [`register_saved_component`](Self::register_saved_component) and
-    /// [`mirror_region_component`](Self::mirror_region_component) for them.
+    /// Mirrors a component in the main world, as [`mirror_region_component`](Self::mirror_region_component) does, and on all clients that
+    /// see the entity. Client and server both call this. The component is sent in postcard, under its type path.
+    fn replicate_region_component<T: SavedComponent + Component<Mutability = Mutable> + Clone + PartialEq>(
+        &mut self,
+    ) -> &mut Self;
+
+    /// The same as [`replicate_region_component`](Self::replicate_region_component), but only for the client that acts for the entity:
+    /// for what others must not know, such as an inventory.
+    fn replicate_region_component_to_owner<T: SavedComponent + Component<Mutability = Mutable> + Clone + PartialEq>(
+        &mut self,
+    ) -> &mut Self;
+
+    /// Registers an action. Its entities need an [`Actor`](crate::simulation::Actor), which is saved and replicated to its owner from then
+    /// on, and so should be the components that the action changes: call
+    /// [`register_saved_component`](Self::register_saved_component), and
+    /// [`mirror_region_component`](Self::mirror_region_component) or, for clients,
+    /// [`replicate_region_component_to_owner`](Self::replicate_region_component_to_owner) for them.
     fn register_action<A: Action>(&mut self) -> &mut Self;
 
     /// Registers a message for [`Post`](crate::simulation::Post), read as [`Received<M>`] in the regions and in the main world.
@@ -213,9 +226,23 @@ impl TerraneAppExt for App {
         self
     }
 
+    fn replicate_region_component<T: SavedComponent + Component<Mutability = Mutable> + Clone + PartialEq>(
+        &mut self,
+    ) -> &mut Self {
+        setup(self, type_name::<T>()).components.replicate::<T>(true);
+        self
+    }
+
+    fn replicate_region_component_to_owner<T: SavedComponent + Component<Mutability = Mutable> + Clone + PartialEq>(
+        &mut self,
+    ) -> &mut Self {
+        setup(self, type_name::<T>()).components.replicate::<T>(false);
+        self
+    }
+
     fn register_action<A: Action>(&mut self) -> &mut Self {
         setup(self, type_name::<A>()).actions.register::<A>();
-        self.register_saved_component::<Actor>().mirror_region_component::<Actor>()
+        self.register_saved_component::<Actor>().replicate_region_component_to_owner::<Actor>()
     }
 
     fn register_region_message<M: RegionMessage>(&mut self) -> &mut Self {

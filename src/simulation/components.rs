@@ -2,6 +2,7 @@
 
 pub mod followers;
 pub mod mapping;
+pub mod mirrored;
 pub mod relationships;
 pub mod resources;
 pub mod stored_entities;
@@ -10,6 +11,7 @@ pub mod unregistered;
 use crate::block::Schema;
 use crate::simulation::actions::Actor;
 use crate::simulation::components::mapping::{Ages, BoxedComponent, ChangeClock, Mapping, NEW};
+use crate::simulation::components::mirrored::MirrorFunctions;
 use crate::simulation::components::relationships::RelationshipFunctions;
 use crate::simulation::components::resources::{RegionResource, TakeResource, take_resource};
 use crate::simulation::components::stored_entities::{SavedComponent, SavedType};
@@ -20,13 +22,11 @@ use crate::simulation::position::{Position, Viewer};
 use crate::simulation::template_error::RegionTemplateError;
 use crate::storage::FORMER_PLAYER_COMPONENT;
 use bevy::ecs::bundle::{BundleScratch, BundleWriter};
-use bevy::ecs::change_detection::Tick;
-use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator, Mutable};
+use bevy::ecs::component::{ComponentId, Components, ComponentsRegistrator};
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::relationship::{Relationship, RelationshipAccessor};
 use bevy::platform::collections::HashSet;
 use bevy::prelude::*;
-use rustc_hash::FxHashMap;
 use std::any::{TypeId, type_name};
 
 /// A component that was removed from an entity, with its type's number among the registered ones.
@@ -53,15 +53,6 @@ struct ComponentFunctions {
     /// As for [`BundleWriter::push_component`]: everything pushed until the write belongs to the world of the registrator.
     push: unsafe fn(&mut BundleWriter, &mut ComponentsRegistrator, BoxedComponent, &mut Mapping),
     saved: Option<SavedType>,
-}
-
-/// The functions of a mirrored component. Mirrored components are numbered separately, in order of registration.
-struct MirrorFunctions {
-    type_id: TypeId,
-    read: fn(EntityRef, Tick, Tick) -> Option<BoxedComponent>,
-    copy: fn(EntityRef) -> Option<BoxedComponent>,
-    copy_value: fn(&BoxedComponent) -> Option<BoxedComponent>,
-    apply: fn(&mut EntityWorldMut, BoxedComponent),
 }
 
 /// The component types that travel between region worlds, are saved, or are mirrored, and the relationships and resources
@@ -180,69 +171,6 @@ impl RegionComponents {
         }
     }
 
-    /// Makes `T` readable on the mirror of the entity in the main world.
-    pub fn mirror<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) {
-        if self.mirrors.iter().any(|known| known.type_id == TypeId::of::<T>()) {
-            return;
-        }
-        self.mirrors.push(MirrorFunctions {
-            type_id: TypeId::of::<T>(),
-            read: |entity, last, now| {
-                let ticks = entity.get_change_ticks::<T>()?;
-                let component = entity.get::<T>()?;
-                ticks.is_changed(last, now).then(|| Box::new(component.clone()) as BoxedComponent)
-            },
-            copy: |entity| Some(Box::new(entity.get::<T>()?.clone())),
-            copy_value: |value| Some(Box::new(value.downcast_ref::<T>()?.clone())),
-            apply: |entity, component| {
-                let Ok(component) = component.downcast::<T>() else { return };
-                match entity.get_mut::<T>() {
-                    Some(mut shown) => drop(shown.set_if_neq(*component)),
-                    None => drop(entity.insert(*component)),
-                }
-            },
-        });
-    }
-
-    /// Returns `true` if any component type is mirrored.
-    pub fn mirrors_anything(&self) -> bool {
-        !self.mirrors.is_empty()
-    }
-
-    /// Returns `true` if the entity has a mirrored component.
-    pub fn is_mirrored(&self, entity: EntityRef) -> bool {
-        self.mirrors.iter().any(|mirror| entity.contains_type_id(mirror.type_id))
-    }
-
-    /// The mirrored components that changed since `last`, with their numbers.
-    pub fn read_mirrored(&self, entity: EntityRef, last: Tick, now: Tick) -> FxHashMap<usize, BoxedComponent> {
-        let read = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.read)(entity, last, now)?));
-        self.mirrors.iter().enumerate().filter_map(read).collect()
-    }
-
-    /// The number of a mirrored component type.
-    pub fn mirror_number(&self, type_id: TypeId) -> Option<usize> {
-        self.mirrors.iter().position(|known| known.type_id == type_id)
-    }
-
-    /// Copies of the entity's mirrored components, with their numbers.
-    pub fn copy_mirrored(&self, entity: EntityRef) -> FxHashMap<usize, BoxedComponent> {
-        let copy = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.copy)(entity)?));
-        self.mirrors.iter().enumerate().filter_map(copy).collect()
-    }
-
-    /// A copy of a value of the mirrored component `number`.
-    pub fn copy_value(&self, number: usize, value: &BoxedComponent) -> Option<BoxedComponent> {
-        (self.mirrors.get(number)?.copy_value)(value)
-    }
-
-    /// Sets the mirrored component `number` on a mirror.
-    pub fn apply_mirrored(&self, entity: &mut EntityWorldMut, number: usize, component: BoxedComponent) {
-        if let Some(mirror) = self.mirrors.get(number) {
-            (mirror.apply)(entity, component);
-        }
-    }
-
     /// Removes and returns all registered components of the entity.
     pub fn take_all(&self, entity: &mut EntityWorldMut, clock: ChangeClock) -> Vec<TakenComponent> {
         let take = |(number, known): (usize, &ComponentFunctions)| {
@@ -348,15 +276,6 @@ impl RegionComponents {
         let bytes = bytes.map_err(|reason| format!("component {name}: {reason}"))?;
         let value = (saved.decode)(&bytes).map_err(|error| format!("component {name}: {error}"))?;
         Ok((number, NEW, value))
-    }
-}
-
-impl RegionComponents {
-    /// Decodes a stored component for a mirror, with its number there; `None` if it is not mirrored. The error names it.
-    pub fn decode_mirrored(&self, name: &str, bytes: &[u8]) -> Result<Option<(usize, BoxedComponent)>, String> {
-        let (number, _, value) = self.decode(name, bytes)?;
-        let type_id = self.functions.get(number).map(|known| known.type_id);
-        Ok(type_id.and_then(|type_id| self.mirror_number(type_id)).map(|number| (number, value)))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::light::ColumnLight;
 use crate::region::{RegionId, RegionPart};
 use crate::simulation::actions::{Action, ActionContext, DecidedAction, Refusal};
 use crate::simulation::components::TakenComponent;
-use crate::simulation::components::mapping::BoxedComponent;
+use crate::simulation::components::mirrored::MirroredChanges;
 use crate::simulation::components::relationships::TakenRelationship;
 use crate::simulation::components::resources::TakenResource;
 use crate::simulation::entities::MoveCause;
@@ -19,7 +19,7 @@ use crate::simulation::letters::letter::{Letter, Undeliverable};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, HeightSet, SectionPos};
 use crate::storage::{EntityRecord, LoadedColumn, SaveBatch};
 use bevy::prelude::{Entity, Message, TypePath};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeSet, ops::AddAssign, sync::Arc, time::Duration};
 use uuid::Uuid;
@@ -172,14 +172,14 @@ pub struct MirrorUpdate {
     pub is_new: bool,
     /// Its position, and the dimension's clock at that tick; `None` if the entity is gone.
     pub position: Option<(Position, Duration)>,
-    /// The changed mirrored components by registration number.
-    pub components: FxHashMap<usize, BoxedComponent>,
+    /// The changed mirrored components.
+    pub components: MirroredChanges,
 }
 
 impl MirrorUpdate {
     /// An update that removes the entity's mirror.
     pub fn gone(id: Uuid) -> Self {
-        Self { id, is_new: false, position: None, components: FxHashMap::default() }
+        Self { id, is_new: false, position: None, components: MirroredChanges::default() }
     }
 }
 

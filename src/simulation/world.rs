@@ -20,12 +20,13 @@ use crate::simulation::letters::post::Post;
 use crate::simulation::letters::waiting::WaitingLetters;
 use crate::space::{ColumnPos, SectionPos};
 use crate::storage::servers::CrossingId;
+use bevy::ecs::archetype::ArchetypeId;
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::entity_disabling::Disabled;
 use bevy::ecs::query::{Allow, QueryState};
 use bevy::ecs::system::{SystemParam, SystemState};
 use bevy::prelude::*;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -56,8 +57,8 @@ pub(super) struct RegionContents {
     /// The point from which the search for components that cannot travel continues.
     pub seen_archetypes: SeenArchetypes,
     pub ticks: PastTicks,
-    /// The entities that have mirrors in the main world.
-    pub mirrored: FxHashSet<Uuid>,
+    /// The entities that have mirrors in the main world, with their archetypes; `None` for those that have just arrived.
+    pub mirrored: FxHashMap<Uuid, Option<ArchetypeId>>,
     pub viewers: KnownViewers,
     pub actions: RegionActions,
     /// `true` if the coordinator may have other numbers of columns, entities and viewers than this world.

@@ -10,8 +10,8 @@ use super::{ColumnChange, ColumnChanged, MirrorIndex, OwnBody, PublishedColumns}
 use crate::chunk::BlockChange;
 use crate::coordinator::messages::{ActionAnswer, ActionId, ActionOutcome};
 use crate::simulation::{
-    Acting, Action, ActionContext, ActionOrder, ActionTypes, Actor, BlockTypes, BoxedComponent, DecidedAction,
-    ErasedAction, Ground, Outcome, Position, Refusal, RegionComponents, Values,
+    Acting, Action, ActionContext, ActionOrder, ActionTypes, Actor, BlockTypes, DecidedAction, ErasedAction, Ground,
+    MirroredChanges, MirroredValues, Outcome, Position, Refusal, RegionComponents, Values,
 };
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId};
 use crate::view::Mirror;
@@ -97,7 +97,7 @@ struct PredictedActor {
     session: u64,
     dimension: DimensionId,
     /// The components as its region has them.
-    confirmed: FxHashMap<usize, BoxedComponent>,
+    confirmed: MirroredValues,
     pending: BTreeMap<u64, PendingAction>,
 }
 
@@ -105,7 +105,7 @@ struct PendingAction {
     action: Arc<dyn ErasedAction>,
     /// What it changed when it was possible last.
     changes: Vec<(BlockPos, BlockChange)>,
-    components: FxHashMap<usize, BoxedComponent>,
+    components: MirroredValues,
     /// The chunks that it looked at.
     reads: BTreeSet<ChunkPos>,
 }
@@ -133,13 +133,21 @@ impl ActionPredictions {
         actors.iter().filter(|id| has_news(id)).copied().collect()
     }
 
-    /// Takes the new components of a mirror, if actions are shown over them.
-    pub fn confirm(&mut self, id: Uuid, components: &mut FxHashMap<usize, BoxedComponent>) {
+    /// Takes the new components of a mirror, if actions are shown over them, and leaves those that are gone.
+    pub fn confirm(&mut self, id: Uuid, components: &mut MirroredChanges) {
         if let Some(has_news) = self.watched.get_mut(&id) {
             *has_news = true;
         }
         if let Some(actor) = self.actors.get_mut(&id) {
-            actor.confirmed.extend(mem::take(components));
+            for (number, change) in mem::take(components) {
+                match change {
+                    Some(component) => _ = actor.confirmed.insert(number, component),
+                    None => {
+                        actor.confirmed.remove(&number);
+                        components.insert(number, None);
+                    }
+                }
+            }
             self.outdated.insert(id);
         }
     }
@@ -180,7 +188,7 @@ impl Shown<'_> {
         &self,
         number: u64,
         (actor, position, elapsed): (Uuid, Position, Duration),
-        values: &FxHashMap<usize, BoxedComponent>,
+        values: &MirroredValues,
         action: &dyn ErasedAction,
     ) -> (Result<Outcome, Refusal>, BTreeSet<ChunkPos>) {
         let dimension = position.dimension;
@@ -202,7 +210,7 @@ impl Shown<'_> {
         ActionContext::new(acting, types, &number, ground).run(action)
     }
 
-    fn copies(&self, values: &FxHashMap<usize, BoxedComponent>) -> FxHashMap<usize, BoxedComponent> {
+    fn copies(&self, values: &MirroredValues) -> MirroredValues {
         values
             .iter()
             .filter_map(|(number, value)| Some((*number, self.components.copy_value(*number, value)?)))
@@ -271,7 +279,7 @@ pub(super) fn predict(
             let entity = entity_of(world, actor);
             if let Some(mut entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                 for (number, value) in outcome.components {
-                    components.apply_mirrored(&mut entity, number, value);
+                    components.apply_mirrored(&mut entity, number, Some(value));
                 }
             }
             Ok((order(session, id), chunks.into_iter().collect()))
@@ -357,6 +365,6 @@ fn show_anew(world: &mut World, id: Uuid, actor: &mut PredictedActor) {
     });
     tell_of_chunks(world, other);
     if let Ok(mut entity) = world.get_entity_mut(entity) {
-        values.drain().for_each(|(number, value)| components.apply_mirrored(&mut entity, number, value));
+        values.drain().for_each(|(number, value)| components.apply_mirrored(&mut entity, number, Some(value)));
     }
 }

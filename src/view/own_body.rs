@@ -1,6 +1,6 @@
 //! The player's own body, which the main world moves before its region does, and the bodies that other entities follow.
 
-use super::{Dimension, DimensionClock, Mirror, MirrorIndex, PublishedColumns, RegionCommands};
+use super::{ChunkSyncClient, Dimension, DimensionClock, Mirror, MirrorIndex, PublishedColumns, RegionCommands};
 use crate::body::BodyMover;
 use crate::simulation::{BodyState, BodyTypes, Intent, Position, Prediction, Steer, SteeredBody, Steering};
 use crate::space::ChunkPos;
@@ -19,9 +19,7 @@ use uuid::Uuid;
 ///
 /// When the body becomes known, [`Intent::look`] is set to where it looked last.
 ///
-/// On a client of a server, the game sends each [`OwnStep`] to the server. The server checks that it is the client's own body, and passes
-/// the step on by [`send_to_entity`](RegionCommands::send_to_entity). It sends back what the [`Steering`] of the body's mirror
-/// [knows](Steering::state), for [`OwnBody::set_known`].
+/// On a client of a server, the body of the entity that [acts](crate::view::ChunkSyncPeer::with_actor) for the client works the same.
 ///
 /// ```
 /// use bevy_terrane::prelude::*;
@@ -73,8 +71,7 @@ impl OwnBody {
     }
 }
 
-/// A step that an [`OwnBody`] has made. The main world of a host sends it to the body's region; on a client of a server, the game
-/// sends it to the server.
+/// A step that an [`OwnBody`] has made. It is sent to the body's region, or to the server that has it.
 #[derive(Message, Clone, Copy, Debug, PartialEq)]
 pub struct OwnStep {
     /// The stable id of the body's entity.
@@ -169,10 +166,17 @@ pub(crate) fn move_own_bodies(
     }
 }
 
-/// Sends the steps of bodies whose regions are in this process.
-pub(crate) fn send_own_steps(mut commands: Commands, mut steps: MessageReader<OwnStep>, index: Res<MirrorIndex>) {
+/// Sends the steps of bodies to their regions, or to the server that has them.
+pub(crate) fn send_own_steps(
+    mut commands: Commands,
+    mut steps: MessageReader<OwnStep>,
+    mut clients: Query<&mut ChunkSyncClient>,
+    index: Res<MirrorIndex>,
+) {
     for OwnStep { id, step } in steps.read() {
-        if index.entity(*id).is_some() {
+        if let Some(mut client) = clients.iter_mut().find(|client| client.actor() == Some(*id)) {
+            client.step(*step);
+        } else if index.entity(*id).is_some() {
             commands.send_to_entity(*id, *step);
         }
     }

@@ -1,6 +1,7 @@
 //! Applies the published state, a part in each frame.
 
 use super::actions::{self, ActionPredictions};
+use super::chunk_sync::{ChangedChunk, EntityChange, SyncLink};
 use super::far_view;
 use super::light::outdate;
 use super::mirror::Components;
@@ -9,21 +10,48 @@ use super::{
 };
 use crate::coordinator::MainLink;
 use crate::coordinator::messages::{ColumnUpdate, DecidedEdit, Published, WorldEvent};
-use crate::simulation::{BlockTypes, DecidedAction, MirrorUpdate, StableId, TimeOfDay};
+use crate::entity_sync::EntityPlace;
+use crate::simulation::{BlockTypes, DecidedAction, MirrorUpdate, Position, RegionComponents, StableId, TimeOfDay};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
+use std::time::Duration;
+use uuid::Uuid;
 
 /// The maximum number of columns and chunks that are applied in one frame; the rest waits for the next.
 const MAX_A_FRAME: usize = 1_024;
 
-/// The edits and actions that were decided in this frame. The published columns include the decisions.
+/// What was applied in this frame and clients are to be told of.
 #[derive(Resource, Default)]
-pub(super) struct DecidedEdits {
+pub(super) struct FrameNews {
+    /// Decided edits and actions. The published columns include the decisions.
     pub edits: Vec<DecidedEdit>,
     pub actions: Vec<DecidedAction>,
+    /// Chunks that regions have changed, as they were and as they are.
+    pub chunks: Vec<ChangedChunk>,
+    /// Changes of mirrors that clients may see.
+    pub entities: Vec<EntityChange>,
+}
+
+/// A change of a mirror as clients are told of it; `None` if they are not.
+pub(super) fn entity_change(
+    components: &RegionComponents,
+    entity: EntityRef,
+    id: Uuid,
+    current: Option<(Position, Duration)>,
+    changes: Vec<(u16, Option<Vec<u8>>)>,
+) -> Option<EntityChange> {
+    let current = current.filter(|_| components.is_for_all(entity));
+    if current.is_none() && changes.is_empty() {
+        return None;
+    }
+    let place = current.map(|(Position { dimension, block, offset }, clock)| {
+        let look = components.look_for_all(entity);
+        (dimension, EntityPlace { block, offset: offset.to_array(), look }, clock)
+    });
+    Some(EntityChange { id, place, components: changes })
 }
 
 pub(super) fn receive(world: &mut World) {
@@ -32,7 +60,7 @@ pub(super) fn receive(world: &mut World) {
     if let Some(newer) = newer {
         backlog.append(newer);
     }
-    *world.resource_mut::<DecidedEdits>() = DecidedEdits::default();
+    *world.resource_mut::<FrameNews>() = FrameNews::default();
     if !backlog.is_empty() {
         apply(world, &mut backlog);
     }
@@ -67,9 +95,10 @@ fn apply(world: &mut World, backlog: &mut Published) {
     apply_light(world, backlog);
     apply_decisions(world, backlog, &changed, &acted);
     far_view::apply(world, &mut backlog.far_views);
-    mem::take(&mut backlog.mirrors).into_values().for_each(|update| apply_mirror(world, update));
+    let has_clients = world.contains_resource::<SyncLink>();
+    mem::take(&mut backlog.mirrors).into_values().for_each(|update| apply_mirror(world, update, has_clients));
     actions::follow(world, &changed, &acted);
-    world.resource_mut::<DecidedEdits>().actions = acted;
+    world.resource_mut::<FrameNews>().actions = acted;
     world.write_message_batch(mem::take(&mut backlog.settled));
 }
 
@@ -121,8 +150,10 @@ fn apply_columns(
         let mut published = world.resource_mut::<PublishedColumns>();
         let column = published.confirmed.get_mut(&(dimension, chunk.column()));
         if let Some(column) = column.filter(|column| column.is_loaded(chunk.y)) {
-            column.set_chunk(chunk.y, blocks);
+            let before = column.set_chunk(chunk.y, blocks.clone());
             applied.insert((dimension, chunk.column()));
+            let news = (dimension, chunk, before.unwrap_or_default(), blocks);
+            world.resource_mut::<FrameNews>().chunks.push(news);
             let change = ColumnChange::Chunk(chunk.y);
             world.write_message(ColumnChanged { dimension, column: chunk.column(), change });
         }
@@ -178,21 +209,24 @@ fn apply_decisions(
         let change = ColumnChange::Chunk(chunk.y);
         world.write_message(ColumnChanged { dimension, column: chunk.column(), change });
     }
-    world.resource_mut::<DecidedEdits>().edits = decided;
+    world.resource_mut::<FrameNews>().edits = decided;
 }
 
-fn apply_mirror(world: &mut World, MirrorUpdate { id, position, mut components, .. }: MirrorUpdate) {
+fn apply_mirror(world: &mut World, MirrorUpdate { id, position, mut components, .. }: MirrorUpdate, has_clients: bool) {
     let known = world.resource::<MirrorIndex>().entity(id).filter(|entity| world.get_entity(*entity).is_ok());
     let Some(current) = position else {
         world.resource_mut::<MirrorIndex>().entities.remove(&id);
         world.resource_mut::<ActionPredictions>().forget(id);
         if let Some(entity) = known {
             world.despawn(entity);
+            let gone = EntityChange { id, place: None, components: Vec::new() };
+            world.resource_mut::<FrameNews>().entities.push(gone);
         }
         return;
     };
-    world.resource_mut::<ActionPredictions>().confirm(id, &mut components);
     let known_components = world.resource::<Components>().clone();
+    let for_clients = has_clients.then(|| known_components.0.encode_for_all(&components));
+    world.resource_mut::<ActionPredictions>().confirm(id, &mut components);
     let mut entity = match known {
         Some(entity) => world.entity_mut(entity),
         None => {
@@ -210,6 +244,11 @@ fn apply_mirror(world: &mut World, MirrorUpdate { id, position, mut components, 
     }
     for (number, component) in components {
         known_components.0.apply_mirrored(&mut entity, number, component);
+    }
+    if let Some(changes) = for_clients
+        && let Some(change) = entity_change(&known_components.0, entity.as_readonly(), id, Some(current), changes)
+    {
+        entity.resource_mut::<FrameNews>().entities.push(change);
     }
 }
 

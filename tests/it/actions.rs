@@ -132,7 +132,7 @@ fn world(plugin: TerranePlugin) -> (App, DimensionId) {
     let mut app = game(plugin);
     register_chest(&mut app);
     app.register_saved_component::<Bag>()
-        .mirror_region_component::<Bag>()
+        .replicate_region_component_to_owner::<Bag>()
         .register_saved_component::<Item>()
         .register_action::<Dig>()
         .register_action::<Build>()

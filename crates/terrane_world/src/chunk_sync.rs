@@ -1,5 +1,5 @@
-//! Keeps the chunks around a multiplayer client up to date. A client sends the versions of its chunks, and the server
-//! only sends chunks that it does not have.
+//! Keeps the chunks around a multiplayer client up to date. A client sends the hashes of its chunks, and the server
+//! only sends chunks that it does not have, and then the blocks that change.
 //!
 //! There is no transport: messages are bytes, for any network that delivers them reliably and in order.
 //!
@@ -13,15 +13,17 @@
 //!
 //! * The same holds for actions, which the game defines. They are bytes here, as are the news of the entity that acts for the client.
 //!
-//! A chunk is only current if both its version and the CRC-32 of its bytes match. Otherwise chunks could seem current after
-//! the server is restored from a backup, or loses its latest changes in a crash. The bytes are in the [chunk
-//! format](mod@crate::chunk::format) with the numbers of the server's world; the server's first message gives their meaning.
+//! A chunk is current if the [hash](ChunkHash) of its bytes matches, so no chunk seems current after the server is restored from a
+//! backup, or loses its latest changes in a crash. The bytes are in the [chunk format](mod@crate::chunk::format) with the numbers of the
+//! server's world; the server's first message gives their meaning. A [change](ChunkChange) of a few blocks has some ten bytes. It is
+//! encoded once for all clients, and the hash of the changed chunk checks it.
 //!
 //! In an app, `ChunkSyncPeer` and `ChunkSyncClient` connect these types with the world. Without an app, the caller
 //! passes messages on.
 
 mod budget;
 mod cache;
+mod changes;
 mod client;
 mod messages;
 mod server;
@@ -31,9 +33,11 @@ mod tests;
 #[doc(hidden)]
 pub use budget::Budget;
 pub use cache::{CachedChunk, ChunkCache};
+pub use changes::{ChunkChange, ChunkChanges};
 pub use client::{SyncClient, SyncNews, SyncProgress};
 pub use messages::{
-    ActionRequests, ActorNews, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion,
-    MAX_ACTION_BYTES, MAX_QUESTIONS, ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome,
+    ActionRequests, ActorNews, ChunkHash, ChunkNews, ChunkQuestions, ClientMessage, EditAnswer, EditMessage,
+    EditRequests, MAX_ACTION_BYTES, MAX_QUESTIONS, PROTOCOL, ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError,
+    SyncWelcome,
 };
 pub use server::{FoundChunk, SyncLimits, SyncServer, SyncServerProgress, SyncWish};

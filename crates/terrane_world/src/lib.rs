@@ -5,6 +5,8 @@ pub mod body;
 pub mod chunk;
 pub mod chunk_sync;
 pub mod entity;
+#[doc(hidden)]
+pub mod entity_sync;
 pub mod generation;
 pub mod light;
 pub mod liquid;

@@ -49,7 +49,7 @@ pub fn act(
     }
     let Ok(mut actor) = world.get_entity_mut(entity) else { return Err(Refusal::NotHere) };
     for (number, component) in outcome.components {
-        components.apply_mirrored(&mut actor, number, component);
+        components.apply_mirrored(&mut actor, number, Some(component));
     }
     order.action.effects(&done, world);
     world.flush();

@@ -19,7 +19,7 @@ use bevy::ecs::change_detection::Tick;
 use bevy::ecs::error::{BevyError, ErrorContext};
 use bevy::prelude::*;
 use bevy::utils::prelude::DebugName;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::mem;
 use uuid::Uuid;
 
@@ -179,16 +179,17 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
     }
     let clock = world.resource::<Time>().elapsed();
     let now = world.change_tick();
-    let mut shown = FxHashSet::default();
+    let mut shown = FxHashMap::default();
     for (entity, id, position) in params.mirrored.iter(world) {
         if !components.is_mirrored(entity) {
             continue;
         }
-        shown.insert(id.0);
-        let new = !mirrored.contains(&id.0);
+        shown.insert(id.0, Some(entity.archetype().id()));
+        let before = mirrored.get(&id.0).copied().flatten();
+        let new = before.is_none();
         // Every component of an entity that the main world has not seen yet counts as changed.
         let last = if new { Tick::new(now.get().wrapping_sub(Tick::MAX.get())) } else { ticks.sent };
-        let components = components.read_mirrored(entity, last, now);
+        let components = components.read_mirrored(world, entity, before, (last, now));
         let moved = position.last_changed().is_newer_than(last, now);
         if new || moved || !components.is_empty() {
             outbox.mirrors.push(MirrorUpdate {
@@ -198,8 +199,8 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
             });
         }
     }
-    mirrored.extend(arrived.drain(..));
-    outbox.mirrors.extend(mirrored.difference(&shown).map(|id| MirrorUpdate::gone(*id)));
+    mirrored.extend(arrived.drain(..).map(|id| (id, None)));
+    outbox.mirrors.extend(mirrored.keys().filter(|id| !shown.contains_key(id)).map(|id| MirrorUpdate::gone(*id)));
     outbox.mirrors.sort_unstable_by_key(|update| update.id);
     (*mirrored, ticks.sent) = (shown, world.increment_change_tick());
 }

@@ -75,7 +75,7 @@ pub fn evict_entities(
         records.entry(column).or_default().extend(stored);
         let ids = followers.iter().filter_map(|entity| Some(world.get::<StableId>(*entity)?.0));
         gone.extend(ids.clone());
-        outbox.mirrors.extend(ids.filter(|id| mirrored.remove(id)).map(MirrorUpdate::gone));
+        outbox.mirrors.extend(ids.filter(|id| mirrored.remove(id).is_some()).map(MirrorUpdate::gone));
         families.push((root, followers));
     }
     // Runs before hooks of the game.

@@ -1,9 +1,10 @@
 //! The entity that acts for a client: what the server tells the client of it, and how the client shows it as a mirror.
 
+use super::packets::SentBody;
 use super::peer::ChunkSyncPeer;
 use crate::bytes;
 use crate::coordinator::messages::{ActionAnswer, ActionOutcome};
-use crate::simulation::{Actor, MirrorUpdate, Position, Refusal, RegionComponents};
+use crate::simulation::{Actor, BoxedComponent, MirrorUpdate, Position, Refusal, RegionComponents, Steering};
 use crate::space::{BlockPos, DimensionId};
 use crate::view::Components;
 use crate::view::actions::{ActionPredictions, KnownActions};
@@ -20,9 +21,8 @@ use uuid::Uuid;
 pub(super) enum ActorMessage {
     /// The client acts for this entity, in this session. It is about to be told the state.
     Begins { actor: Uuid, session: u64 },
-    /// The entity is at this place at this time of the dimension's clock, and these components of it have changed: their names and their
-    /// stored forms.
-    State { block: BlockPos, offset: Vec3, elapsed: Duration, components: Vec<(String, Vec<u8>)> },
+    /// The entity is at this place at this time of the dimension's clock, and these components of it have changed.
+    State { block: BlockPos, offset: Vec3, elapsed: Duration, components: Vec<SentComponent> },
     /// The entity is not in the world any more.
     Gone,
     /// The action of this number is about to be refused, for this reason.
@@ -32,6 +32,9 @@ pub(super) enum ActorMessage {
     /// The actions of these numbers are lost.
     Lost(Vec<u64>),
 }
+
+/// The type path of a component and its fields; `None` if the entity does not have it any more.
+pub(super) type SentComponent = (String, Option<Vec<u8>>);
 
 impl ActorMessage {
     pub fn encode(&self) -> Vec<u8> {
@@ -74,8 +77,13 @@ pub(in crate::view) fn tell_of_actors(
         {
             peer.begin(predictions.new_session(actor, last.0, known.sessions_from));
         }
+        if let Some(steering) = entity.get_ref::<Steering>().filter(Ref::is_changed)
+            && let Some(body) = steering.state()
+        {
+            peer.tell_body(&SentBody { clock: mirror.current.1, body: *body });
+        }
         if peer.owes_state(with_news.contains(&actor)) {
-            peer.tell_state(mirror.current, components.0.encode(entity));
+            peer.tell_state(mirror.current, components.0.encode_for_owner(entity));
         }
     }
 }
@@ -94,22 +102,24 @@ pub(in crate::view) fn tell_of_settled(mut peers: Query<&mut ChunkSyncPeer>, mut
     }
 }
 
+/// A component that a server has sent; `None` if it is not registered here, or invalid.
+pub(super) fn decoded(
+    components: &RegionComponents,
+    (path, bytes): SentComponent,
+) -> Option<(usize, Option<BoxedComponent>)> {
+    let decoded = components.decode_replicated(&path, bytes.as_deref());
+    decoded.inspect_err(|reason| warn_once!("a component of the server is invalid: {reason}")).ok().flatten()
+}
+
 /// The mirror's news in a message about its state. Components that this app does not register are left out.
 pub(super) fn mirror_update(
     actor: Uuid,
     dimension: DimensionId,
     (block, offset, elapsed): (BlockPos, Vec3, Duration),
-    sent: Vec<(String, Vec<u8>)>,
+    sent: Vec<SentComponent>,
     components: &RegionComponents,
 ) -> MirrorUpdate {
-    let decode = |(name, bytes): (String, Vec<u8>)| match components.decode_mirrored(&name, &bytes) {
-        Ok(component) => component,
-        Err(reason) => {
-            debug!("{reason}");
-            None
-        }
-    };
-    let components = sent.into_iter().filter_map(decode).collect();
+    let components = sent.into_iter().filter_map(|sent| decoded(components, sent)).collect();
     let position = Some((Position { dimension, block, offset }, elapsed));
     MirrorUpdate { id: actor, is_new: false, position, components }
 }

@@ -1,28 +1,32 @@
 //! The client's side: chunks from the server are published as if they were the app's own.
 
-use super::actors::{ActorMessage, NamedAction, mirror_update};
+use super::actors::{ActorMessage, NamedAction, SentComponent, decoded, mirror_update};
+use super::packets::{self, MAX_STEPS, SentBody};
 use super::worker::{self, FromWorker, ToWorker};
 use crate::chunk_sync::{EditAnswer, MAX_ACTION_BYTES, SyncArea, SyncProgress};
 use crate::coordinator::messages::{
     ActionAnswer, ActionId, ActionOutcome, BlockRefused, ColumnUpdate, DecidedEdit, Published,
 };
+use crate::entity_sync::{EntityNews, EntityPlace};
 use crate::simulation::{
-    ActionOrder, Actor, BlockAccessError, BlockTypes, DecidedAction, MirrorUpdate, Refusal, RegionComponents, SetBlock,
+    ActionOrder, Actor, BlockAccessError, BlockTypes, DecidedAction, MirrorUpdate, Position, Refusal, RegionComponents,
+    SetBlock, Steer, SteeredBody,
 };
 use crate::space::{ChunkPos, DimensionId};
 use crate::view::Components;
 use crate::view::actions::ActionPredictions;
 use crate::view::viewers::Place;
-use crate::view::{DimensionOpen, PublishedColumns};
+use crate::view::{DimensionOpen, OwnBody, PublishedColumns};
 use bevy::prelude::*;
 use crossbeam_channel::{Receiver, Sender, TryRecvError, unbounded};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::any::TypeId;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A client's view of a dimension on a server. The chunks around this entity are in
@@ -30,9 +34,9 @@ use uuid::Uuid;
 /// app. Chunks in the cache appear at once, before the server has answered; the others follow, nearest first.
 ///
 /// The entity needs a `Transform` or a [`Position`](crate::simulation::Position); its [`DimensionOpen`] has the number
-/// that was chosen for the dimension. The component has no transport: the game passes it the messages of the server's
+/// that was chosen for the dimension. The component has no transport: the game passes it the messages and packets of the server's
 /// [`ChunkSyncPeer`](super::ChunkSyncPeer) ([`receive`](Self::receive)), and sends its messages to that
-/// ([`take_messages`](Self::take_messages)), reliably and in order. The app needs a
+/// ([`take_messages`](Self::take_messages)), reliably and in order, and its [packets](Self::take_packet) in any way. The app needs a
 /// [`TerranePlugin`](crate::plugin::TerranePlugin), in memory if there is no other world. Blocks are matched by name;
 /// blocks that the app does not know appear as placeholders.
 ///
@@ -100,6 +104,17 @@ pub struct ChunkSyncClient {
     /// The actions that were done and may be lost, by number, each with its session.
     #[reflect(ignore)]
     done: BTreeMap<u64, u64>,
+    /// The entities around the client, with their newest places.
+    #[reflect(ignore)]
+    entities: FxHashMap<Uuid, (Position, Duration)>,
+    /// The newest that the server has told of the client's own body, and whether it is news.
+    #[reflect(ignore)]
+    body: Option<(SentBody, bool)>,
+    /// The steps of the own body that the server may not have, oldest first.
+    #[reflect(ignore)]
+    steps: VecDeque<Steer>,
+    #[reflect(ignore)]
+    packet: Option<Vec<u8>>,
 }
 
 /// An action that was sent to the server.
@@ -145,6 +160,10 @@ impl ChunkSyncClient {
             actor: None,
             actions: BTreeMap::new(),
             done: BTreeMap::new(),
+            entities: FxHashMap::default(),
+            body: None,
+            steps: VecDeque::new(),
+            packet: None,
         }
     }
 
@@ -177,6 +196,60 @@ impl ChunkSyncClient {
         self.orders.push(ToWorker::Message(message.into()));
     }
 
+    /// The newest packet for the server, if there is one. It may be lost, repeated or overtaken by others.
+    pub fn take_packet(&mut self) -> Option<Vec<u8>> {
+        self.packet.take()
+    }
+
+    /// Sends a step of the client's own body to the server, together with those that may be lost.
+    pub(in crate::view) fn step(&mut self, step: Steer) {
+        let known = self.body.as_ref().map_or(0, |(body, _)| body.body.number);
+        self.steps.retain(|step| step.number > known);
+        self.steps.push_back(step);
+        if self.steps.len() > MAX_STEPS {
+            self.steps.pop_front();
+        }
+        self.packet = Some(packets::write_steps(self.steps.iter().copied().collect()));
+    }
+
+    /// What the server has told of the client's own body since the last call.
+    pub(in crate::view) fn take_body(&mut self) -> Option<SteeredBody> {
+        let (body, is_news) = self.body.as_mut()?;
+        let mut body = mem::take(is_news).then_some(body.body)?;
+        body.state.position.dimension = self.dimension;
+        Some(body)
+    }
+
+    /// Shows what the server has told of an entity.
+    fn show(&mut self, entity: EntityNews, components: &RegionComponents, news: &mut Published) {
+        let dimension = self.dimension;
+        let position = |place: EntityPlace| Position { dimension, block: place.block, offset: place.offset.into() };
+        let look = |place: EntityPlace| place.look.and_then(|look| components.looking(look));
+        let update = match entity {
+            EntityNews::Appeared { id, place, clock, components: sent } => {
+                self.entities.insert(id, (position(place), clock));
+                let sent = sent.into_iter().map(|(path, bytes)| (path, Some(bytes)));
+                (id, sent.collect(), look(place))
+            }
+            EntityNews::Moved { id, place, clock, .. } => {
+                self.entities.insert(id, (position(place), clock));
+                (id, Vec::new(), look(place))
+            }
+            EntityNews::Changed { id, components } => (id, components, None),
+            EntityNews::Left(id) => {
+                if self.entities.remove(&id).is_some() && self.actor() != Some(id) {
+                    news.push_mirror(MirrorUpdate::gone(id));
+                }
+                return;
+            }
+        };
+        let (id, sent, look): (Uuid, Vec<SentComponent>, _) = update;
+        let Some(position) = self.entities.get(&id).filter(|_| self.actor() != Some(id)) else { return };
+        let look = look.map(|(number, value)| (number, Some(value)));
+        let components = sent.into_iter().filter_map(|sent| decoded(components, sent)).chain(look).collect();
+        news.push_mirror(MirrorUpdate { id, is_new: false, position: Some(*position), components });
+    }
+
     /// The messages for the server, in order.
     pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
         mem::take(&mut self.outgoing)
@@ -199,6 +272,10 @@ impl ChunkSyncClient {
     /// [`Actions`](crate::view::Actions) let it act.
     pub fn actor(&self) -> Option<Uuid> {
         self.actor.map(|(actor, _)| actor)
+    }
+
+    fn has_mirror(&self, id: Uuid) -> bool {
+        self.entities.contains_key(&id) || self.actor() == Some(id)
     }
 
     /// Sends an action to the server. It was predicted in these chunks.
@@ -249,7 +326,7 @@ impl ChunkSyncClient {
             (ActorMessage::State { block, offset, elapsed, components: sent }, Some((actor, session))) => {
                 let update = mirror_update(actor, self.dimension, (block, offset, elapsed), sent, components);
                 let number = components.mirror_number(TypeId::of::<Actor>());
-                let known = number.and_then(|number| update.components.get(&number)?.downcast_ref::<Actor>());
+                let known = number.and_then(|number| update.components.get(&number)?.as_ref()?.downcast_ref::<Actor>());
                 if let Some(last) = known.map(Actor::last) {
                     // After a new connection, those of earlier sessions that the world does not remember are lost.
                     let earlier = self.done.extract_if(.., |_, of| *of != session);
@@ -350,6 +427,13 @@ impl ChunkSyncClient {
                 FromWorker::Message(_) => {}
                 FromWorker::Nonsense(error) => warn!("the server sent an invalid message: {error}"),
                 FromWorker::Edit(answer) => self.decide(answer, news),
+                FromWorker::Entity(entity) => self.show(entity, components, news),
+                FromWorker::Body(body) => {
+                    // Packets may be overtaken.
+                    if self.body.as_ref().is_none_or(|(known, _)| known.clock < body.clock) {
+                        self.body = Some((body, true));
+                    }
+                }
                 FromWorker::Actor(message) => match ActorMessage::decode(&message) {
                     Ok(message) => self.hear_of_actor(message, components, predictions, news),
                     Err(error) => warn!("the server sent an invalid message about the actor: {error}"),
@@ -359,6 +443,7 @@ impl ChunkSyncClient {
                     // The next connection tells whether it is there.
                     self.end_actor_unless(None, news);
                     self.takes_edits = false;
+                    (self.body, self.steps) = Default::default();
                 }
                 FromWorker::Progress { area, progress, takes_edits } => {
                     (self.known, self.progress, self.takes_edits) = (area, progress, takes_edits);
@@ -425,12 +510,13 @@ pub(in crate::view) fn apply_results(
     mut backlog: ResMut<Published>,
     mut published: ResMut<PublishedColumns>,
     (components, mut predictions): (Option<Res<Components>>, ResMut<ActionPredictions>),
-    mut known: Local<FxHashMap<Entity, (u64, DimensionId, Option<Uuid>)>>,
+    mut bodies: Query<&mut OwnBody>,
+    mut known: Local<FxHashMap<Entity, (u64, DimensionId, FxHashSet<Uuid>)>>,
     mut commands: Commands,
 ) {
     let Some(components) = components else { return };
     let mut news = Published::default();
-    known.retain(|entity, (life, dimension, actor)| {
+    known.retain(|entity, (life, dimension, mirrors)| {
         let is_here = clients.get(*entity).is_ok_and(|(_, client)| client.life == *life);
         if !is_here {
             // Results of the old client that wait are dropped.
@@ -438,9 +524,9 @@ pub(in crate::view) fn apply_results(
             backlog.chunks.retain(|(of, _), _| *of != *dimension);
             published.forget_predictions(*dimension);
             news.append(unloaded(&published, *dimension));
-            let is_of_other = |actor: &Uuid| clients.iter().any(|(_, other)| other.actor() == Some(*actor));
-            let gone = actor.filter(|actor| !is_of_other(actor));
-            gone.into_iter().for_each(|actor| news.push_mirror(MirrorUpdate::gone(actor)));
+            let is_of_other = |id: &Uuid| clients.iter().any(|(_, other)| other.has_mirror(*id));
+            let gone = mirrors.iter().filter(|id| !is_of_other(id));
+            gone.for_each(|id| news.push_mirror(MirrorUpdate::gone(*id)));
             if let Ok(mut entity) = commands.get_entity(*entity) {
                 entity.try_remove::<DimensionOpen>();
             }
@@ -450,7 +536,12 @@ pub(in crate::view) fn apply_results(
     for (entity, mut client) in &mut clients {
         let dimension = client.dimension;
         client.take_results(&components.0, &mut predictions, &mut news);
-        if known.insert(entity, (client.life, dimension, client.actor())).is_none() {
+        if let Some(body) = client.take_body() {
+            let own = bodies.iter_mut().filter(|own| Some(own.id()) == client.actor());
+            own.into_iter().for_each(|mut own| own.set_known(body));
+        }
+        let mirrors = client.entities.keys().copied().chain(client.actor()).collect();
+        if known.insert(entity, (client.life, dimension, mirrors)).is_none() {
             commands.entity(entity).insert(DimensionOpen { id: dimension });
         }
     }

@@ -2,6 +2,8 @@
 
 use super::ChunkSyncPeer;
 use super::actors::NamedAction;
+use super::hub::FromHub;
+use super::peer::SyncLink;
 use crate::block::BlockId;
 use crate::bytes;
 use crate::chunk_sync::{SyncAction, SyncEdit, SyncWish};
@@ -10,6 +12,7 @@ use crate::coordinator::passes::letters::post_letters;
 use crate::simulation::{ActionOrder, BlockTypes, ErasedAction, Letter, Refusal, SetBlock, Viewer};
 use crate::view::actions::KnownActions;
 use crate::view::edit_queue::EditQueue;
+use crate::view::region_commands::RegionCommands;
 use crate::view::viewers::Place;
 use bevy::prelude::*;
 use std::sync::Arc;
@@ -59,28 +62,38 @@ impl ClientEdit {
 
 /// Sends the edits and actions of clients to regions. An edit of a client without an actor must be in reach, and the game may refuse it;
 /// the others are checked in the regions.
-pub(in crate::view) fn judge_edits(
-    world: &mut World,
-    peers: &mut QueryState<(Entity, &mut ChunkSyncPeer)>,
-    viewers: &mut QueryState<(Option<&Viewer>, Place)>,
-) {
-    let mut wishes: Vec<(Entity, SyncWish)> = Vec::new();
-    for (entity, mut peer) in peers.iter_mut(world) {
-        let wished = peer.bypass_change_detection().take_wishes();
-        wishes.extend(wished.into_iter().map(|wish| (entity, wish)));
-    }
+pub(in crate::view) fn judge_edits(world: &mut World, viewers: &mut QueryState<(Option<&Viewer>, Place)>) {
+    let Some(mut link) = world.get_resource_mut::<SyncLink>() else { return };
+    let wishes = link.take_wishes();
     let mut letters = Vec::new();
     let sets_blocks = world.resource::<KnownActions>().types.contains(SetBlock::type_path());
     for (entity, wish) in wishes {
-        let Some(peer) = world.get::<ChunkSyncPeer>(entity) else { continue };
+        let Some(mut peer) = world.get_mut::<ChunkSyncPeer>(entity) else { continue };
+        let (wish, is_current) = match wish {
+            FromHub::Wish(_, wish, is_current) => (wish, is_current),
+            FromHub::TooMany(_, id) => {
+                peer.note_action(id, Err(Refusal::TooMany));
+                continue;
+            }
+            FromHub::Steps(_, steps) => {
+                let (steps, actor) = (peer.bypass_change_detection().new_steps(steps), peer.actor());
+                let mut commands = world.commands();
+                actor
+                    .into_iter()
+                    .for_each(|actor| steps.iter().for_each(|step| _ = commands.send_to_entity(actor, *step)));
+                continue;
+            }
+            FromHub::Ask(..) => continue,
+        };
+        let (actor, session, of_dimension) = (peer.actor(), peer.session(), peer.dimension());
         let (id, action) = match wish {
-            SyncWish::Edit(edit) if peer.actor().is_some() && sets_blocks => {
-                let (dimension, block) = (peer.dimension(), BlockId::new(edit.block));
+            SyncWish::Edit(edit) if actor.is_some() && sets_blocks => {
+                let (dimension, block) = (of_dimension, BlockId::new(edit.block));
                 let action: Arc<dyn ErasedAction> = Arc::new(SetBlock { dimension, position: edit.position, block });
                 (edit.id, Ok(action))
             }
             SyncWish::Edit(edit) => {
-                let request = judge(world, viewers, entity, &edit);
+                let request = judge(world, viewers, entity, &edit, is_current);
                 let number = request.map(|request| world.resource_mut::<EditQueue>().push_of_client(request));
                 if let Some(mut peer) = world.get_mut::<ChunkSyncPeer>(entity) {
                     peer.note_edit(&edit, number);
@@ -89,7 +102,7 @@ pub(in crate::view) fn judge_edits(
             }
             SyncWish::Action(SyncAction { id, bytes }) => (id, read(world, &bytes)),
         };
-        let of = peer.actor().zip(peer.session()).ok_or(Refusal::NotHere);
+        let of = actor.zip(session).ok_or(Refusal::NotHere);
         let order = of.and_then(|(actor, session)| Ok((actor, session, action?)));
         let order = order.map(|(actor, session, action)| {
             let order = world.resource_mut::<EditQueue>().number();
@@ -117,9 +130,9 @@ fn judge(
     viewers: &mut QueryState<(Option<&Viewer>, Place)>,
     entity: Entity,
     edit: &SyncEdit,
+    is_current: bool,
 ) -> Option<SetBlock> {
     let peer = world.get::<ChunkSyncPeer>(entity)?;
-    let is_current = peer.is_current(edit);
     let (dimension, position, block) = (peer.dimension(), edit.position, BlockId::new(edit.block));
     if let Some(viewer) = peer.viewer(entity) {
         let (viewer, place) = viewers.get(world, viewer).ok()?;

@@ -1,35 +1,33 @@
 //! The server's side: one component per client.
 
-use super::actors::ActorMessage;
-use crate::block::{BlockId, BlockRegistry};
+use super::actors::{ActorMessage, SentComponent};
+use super::hub::{FromHub, Greeting, Hub, Sight, ToHub};
+use super::packets::SentBody;
+use super::port::{ClientPort, ForTransport};
+use crate::block::BlockId;
 use crate::chunk::Chunk;
-use crate::chunk_sync::{
-    FoundChunk, KnownVersion, SyncArea, SyncEdit, SyncError, SyncLimits, SyncServer, SyncServerProgress, SyncWish,
-};
+use crate::chunk_sync::{SyncArea, SyncEdit, SyncError, SyncLimits, SyncServerProgress};
 use crate::coordinator::answers::ask_chunks;
 use crate::coordinator::messages::{ActionId, AskChunks, AskError, ChunkState, ChunksAnswer};
 use crate::coordinator::{MAX_WHOLE_HEIGHT, MainLink};
-use crate::simulation::{BlockTypes, DecidedAction, Position, Refusal, Viewer};
-use crate::space::{BlockPos, ChunkPos, DimensionId, chunk_heights};
-use crate::view::receive::DecidedEdits;
+use crate::simulation::{BlockTypes, DecidedAction, Position, Refusal, Steer, Viewer};
+use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, chunk_heights};
+use crate::view::receive::{FrameNews, entity_change};
 use crate::view::viewers::{Place, PlaceItem};
-use crate::view::{ColumnChange, ColumnChanged, Dimension, DimensionOpen, PublishedColumns};
+use crate::view::{
+    ColumnChange, ColumnChanged, Components, Dimension, DimensionOpen, MainTicks, Mirror, PublishedColumns,
+};
 use bevy::ecs::query::QueryEntityError;
+use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use uuid::Uuid;
 
-/// The number of chunks that are looked up for one client at a time.
-const MAX_LOOKED_UP: usize = 256;
-/// Clients that want at most so many chunks share questions, each of about so many chunks. The long questions of new clients hold up
-/// nobody else.
-const MAX_SHARED: usize = 64;
-/// An answer that takes longer was dropped.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The columns that a client keeps beyond its radius, so that a step back requests nothing again.
 const MARGIN: u32 = 2;
 /// The columns beyond its viewer's reach that a client may receive, since the two are not always in the same place.
@@ -39,7 +37,10 @@ const SLACK: u32 = 4;
 /// second, and all later changes.
 ///
 /// The component has no transport: the game passes it the client's messages ([`receive`](Self::receive)), and sends its
-/// messages to the client ([`take_messages`](Self::take_messages)), reliably and in order. Despawn it when the client is gone.
+/// messages to the client ([`take_messages`](Self::take_messages)), reliably and in order. A transport that runs beside the frames uses
+/// the component's [`port`](Self::port), which has packets too: without them, the client sees entities appear and change, but not move.
+/// Despawn it when the client is gone.
+///
 /// It loads no columns; a [`Viewer`] at the player's place does. Generated columns that are not loaded are read from the store.
 ///
 /// A client receives only what its viewer sees: columns within the viewer's generation radius, and four more. The viewer is
@@ -85,17 +86,15 @@ pub struct ChunkSyncPeer {
     #[reflect(ignore)]
     tie: Tie,
     #[reflect(ignore)]
-    server: Option<SyncServer>,
-    /// The present limits of the client.
+    port: ClientPort,
+    /// The way to the sync thread, once it knows the client.
+    #[reflect(ignore)]
+    hub: Option<Sender<ToHub>>,
+    /// What the sync thread knows: the limits, and what the client sees.
     #[reflect(ignore)]
     known: Option<SyncLimits>,
     #[reflect(ignore)]
-    outgoing: Vec<Vec<u8>>,
-    #[reflect(ignore)]
-    began: Instant,
-    /// The number of the open question, and its time.
-    #[reflect(ignore)]
-    asked: Option<(u64, Instant)>,
+    seen: Option<(Sight, Option<ChunkPos>, Option<Uuid>)>,
     /// The client's edits on their way to regions, by the numbers of the main world.
     #[reflect(ignore)]
     edits: FxHashMap<u64, (u64, ChunkPos)>,
@@ -107,7 +106,7 @@ pub struct ChunkSyncPeer {
     session: Option<u64>,
     /// What the client was told of its actor.
     #[reflect(ignore)]
-    told: FxHashMap<String, Vec<u8>>,
+    told: FxHashMap<&'static str, Vec<u8>>,
     #[reflect(ignore)]
     told_block: Option<BlockPos>,
     /// `true` if the actor has changed since.
@@ -119,6 +118,9 @@ pub struct ChunkSyncPeer {
     /// The client's actions that were done and are not durable, by their numbers here.
     #[reflect(ignore)]
     done: BTreeMap<u64, u64>,
+    /// The last step of the client's body that was passed on.
+    #[reflect(ignore)]
+    last_step: u32,
 }
 
 /// The actions of a client that are not durable and are remembered, at most.
@@ -137,31 +139,28 @@ enum Tie {
 impl ChunkSyncPeer {
     /// A client of this dimension, around the [`Viewer`] of the peer's own entity.
     pub fn new(dimension: DimensionId) -> Self {
-        let (limits, outgoing, edits) = Default::default();
-        let (tie, began) = (Tie::Own, Instant::now());
-        let (actor, session, told, told_block, actions, done) = Default::default();
         Self {
             dimension,
-            limits,
-            tie,
-            server: None,
+            limits: default(),
+            tie: Tie::Own,
+            port: ClientPort::new(),
+            hub: None,
             known: None,
-            outgoing,
-            began,
-            asked: None,
-            edits,
-            actor,
-            session,
-            told,
-            told_block,
+            seen: None,
+            edits: default(),
+            actor: None,
+            session: None,
+            told: default(),
+            told_block: None,
             owes_state: false,
-            actions,
-            done,
+            actions: default(),
+            done: default(),
+            last_step: 0,
         }
     }
 
     /// Lets the client act for the entity with this stable id, such as its player. The entity has an
-    /// [`Actor`](crate::simulation::Actor). The client gets a mirror of it, with its saved and mirrored components, and its
+    /// [`Actor`](crate::simulation::Actor). The client gets a mirror of it, with its replicated components, and its
     /// [`SetBlock`](crate::view::SetBlock)s are actions of the entity too if the game has registered that action.
     ///
     /// Who the client is must be known from the connection. The entity's region checks what it does.
@@ -183,55 +182,92 @@ impl ChunkSyncPeer {
 
     /// Returns `true` if a session of the actor can begin: the client is there, and none has begun.
     pub(super) fn may_begin(&self) -> bool {
-        self.session.is_none() && self.server.is_some()
+        self.session.is_none() && self.hub.is_some()
     }
 
     /// Returns `true` if the client is to be told the state of its actor: there is news, now or from before, and it has taken in what it was
     /// told last.
     pub(super) fn owes_state(&mut self, has_news: bool) -> bool {
         self.owes_state |= has_news;
-        let is_listening = self.server.as_ref().is_some_and(|server| server.waiting_actor_news() < MOST_NEWS);
-        self.session.is_some() && is_listening && mem::take(&mut self.owes_state)
+        self.session.is_some() && self.port.waiting_news() < MOST_NEWS && mem::take(&mut self.owes_state)
+    }
+
+    fn tell_hub(&self, order: impl FnOnce(u64) -> ToHub) {
+        if let Some(hub) = &self.hub {
+            // The thread ends only with the app.
+            let _ = hub.send(order(self.port.life()));
+        }
+    }
+
+    fn tell(&self, message: &ActorMessage) {
+        if self.hub.is_some() {
+            self.port.add_waiting_news();
+            self.tell_hub(|peer| ToHub::Actor(peer, message.encode()));
+        }
     }
 
     /// Begins a session of the actor.
     pub(super) fn begin(&mut self, session: u64) {
-        let (Some(actor), Some(server)) = (self.actor, &mut self.server) else { return };
+        let Some(actor) = self.actor.filter(|_| self.hub.is_some()) else { return };
         self.session = Some(session);
         (self.told, self.told_block) = Default::default();
         self.owes_state = true;
-        server.take_actions();
-        server.tell_of_actor(ActorMessage::Begins { actor, session }.encode());
+        self.tell_hub(ToHub::TakeActions);
+        self.tell(&ActorMessage::Begins { actor, session });
     }
 
     /// Tells the client the state of its actor, as far as it has changed.
     pub(super) fn tell_state(
         &mut self,
         (Position { block, offset, .. }, elapsed): (Position, Duration),
-        mut components: Vec<(String, Vec<u8>)>,
+        components: Vec<(&'static str, Vec<u8>)>,
     ) {
-        let (Some(_), Some(server)) = (self.session, &mut self.server) else { return };
-        components.retain(|(name, bytes)| self.told.get(name) != Some(bytes));
+        if self.session.is_none() {
+            return;
+        }
+        let is_there = |path: &&str| components.iter().any(|(there, _)| there == path);
+        let gone: Vec<_> = self.told.extract_if(|path, _| !is_there(path)).map(|(path, _)| (path, None)).collect();
+        let news = components.into_iter().filter(|(path, bytes)| self.told.get(path) != Some(bytes));
+        let news: Vec<_> = news.collect();
+        self.told.extend(news.iter().cloned());
+        let changed = news.into_iter().map(|(path, bytes)| (path, Some(bytes))).chain(gone);
+        let components: Vec<SentComponent> = changed.map(|(path, bytes)| (path.to_owned(), bytes)).collect();
         if components.is_empty() && self.told_block.replace(block) == Some(block) {
             return;
         }
         self.told_block = Some(block);
-        self.told.extend(components.iter().cloned());
-        server.tell_of_actor(ActorMessage::State { block, offset, elapsed, components }.encode());
+        self.tell(&ActorMessage::State { block, offset, elapsed, components });
+    }
+
+    /// Tells the client where its body is, after the steps that it has sent.
+    pub(super) fn tell_body(&self, body: &SentBody) {
+        if self.session.is_some() {
+            self.port.send_body(body);
+        }
+    }
+
+    /// Returns the steps that are new, in their order.
+    pub(super) fn new_steps(&mut self, mut steps: Vec<Steer>) -> Vec<Steer> {
+        steps.sort_by_key(|step| step.number);
+        steps.retain(|step| {
+            let last = self.last_step;
+            self.last_step = last.max(step.number);
+            step.number == 0 || step.number > last
+        });
+        steps
     }
 
     /// Tells the client that its actor is gone.
     pub(super) fn tell_gone(&mut self) {
-        if let (Some(_), Some(server)) = (self.session.take(), &mut self.server) {
-            server.tell_of_actor(ActorMessage::Gone.encode());
+        if self.session.take().is_some() {
+            self.tell(&ActorMessage::Gone);
         }
     }
 
     /// Tells the client that one of its actions is durable or lost.
     pub(super) fn tell_settled(&mut self, action: ActionId, is_durable: bool) {
-        let (Some(id), Some(server)) = (self.done.remove(&action.0), &mut self.server) else { return };
-        let message = if is_durable { ActorMessage::Durable(vec![id]) } else { ActorMessage::Lost(vec![id]) };
-        server.tell_of_actor(message.encode());
+        let Some(id) = self.done.remove(&action.0) else { return };
+        self.tell(&if is_durable { ActorMessage::Durable(vec![id]) } else { ActorMessage::Lost(vec![id]) });
     }
 
     /// Notes that an action of the client is on its way to its region, as an order with this number, or why it is refused.
@@ -243,25 +279,22 @@ impl ChunkSyncPeer {
     }
 
     fn refuse_action(&mut self, id: u64, refusal: Refusal) {
-        if let Some(server) = &mut self.server {
-            server.tell_of_actor(ActorMessage::Refused(id, refusal).encode());
-            server.action_decided(id, None);
-        }
+        self.tell(&ActorMessage::Refused(id, refusal));
+        self.tell_hub(|peer| ToHub::ActionDecided(peer, id, None));
     }
 
     /// Tells the client what has become of an action.
     fn tell_decided(&mut self, decided: &DecidedAction) {
         let Some(id) = self.actions.remove(&decided.id) else { return };
-        match (&decided.result, &mut self.server) {
-            (Ok((_, chunks)), Some(server)) => {
+        match &decided.result {
+            Ok((_, chunks)) => {
                 if self.done.len() >= MOST_DONE {
                     self.done.pop_first();
                 }
                 self.done.insert(decided.id, id);
-                server.action_decided(id, Some(chunks));
+                self.tell_hub(|peer| ToHub::ActionDecided(peer, id, Some(chunks.clone())));
             }
-            (Err(refusal), _) => self.refuse_action(id, refusal.clone()),
-            (Ok(_), None) => {}
+            Err(refusal) => self.refuse_action(id, refusal.clone()),
         }
     }
 
@@ -297,16 +330,21 @@ impl ChunkSyncPeer {
     /// Takes a message of the client.
     ///
     /// # Errors
-    /// Fails without any change if the message is malformed, or comes before the client was sent anything. Such a client is
-    /// another program.
+    /// As for [`ClientPort::receive`].
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
-        self.server.as_mut().ok_or(SyncError::Early)?.receive(message)
+        self.port.receive(message)
     }
 
     /// The messages for the client, in order. While they are not taken, no more are made, so a game leaves them here while its
     /// client does not read.
     pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
-        mem::take(&mut self.outgoing)
+        let ForTransport { messages, .. } = self.port.take();
+        messages
+    }
+
+    /// The messages and packets of the client, for a transport that runs beside the frames.
+    pub fn port(&self) -> &ClientPort {
+        &self.port
     }
 
     /// The entity that sees for the client; `None` if the client sees everything.
@@ -322,169 +360,172 @@ impl ChunkSyncPeer {
         self.limits.edit_reach as f32
     }
 
-    /// The client's new edits and actions. Actions that are too many are refused at once.
-    pub(super) fn take_wishes(&mut self) -> Vec<SyncWish> {
-        let Some(server) = &mut self.server else { return Vec::new() };
-        let (wishes, excess) = (server.take_wishes(), server.take_excess());
-        excess.into_iter().for_each(|id| self.note_action(id, Err(Refusal::TooMany)));
-        wishes
-    }
-
-    /// Returns `true` if an edit was made on the newest state of its chunk.
-    pub(super) fn is_current(&self, edit: &SyncEdit) -> bool {
-        self.server.as_ref().is_some_and(|server| server.is_current(edit))
-    }
-
     /// Notes the number under which an edit was sent to its region; `None` if it is refused.
     pub(super) fn note_edit(&mut self, edit: &SyncEdit, number: Option<u64>) {
         let chunk = edit.position.chunk();
-        match (number, &mut self.server) {
-            (Some(number), _) => _ = self.edits.insert(number, (edit.id, chunk)),
-            (None, Some(server)) => server.edit_decided(edit.id, chunk, false),
-            (None, None) => {}
+        match number {
+            Some(number) => _ = self.edits.insert(number, (edit.id, chunk)),
+            None => self.tell_hub(|peer| ToHub::EditDecided(peer, edit.id, chunk, false)),
         }
     }
 
-    /// Makes messages for a client with this sight, and returns the chunks that are to be looked up for it.
-    fn look(&mut self, dimension: &Dimension, sight: Option<SyncArea>, blocks: &BlockRegistry) -> Vec<ChunkPos> {
-        let limits = within_sight(self.limits, sight);
-        // The client gets another first message if the viewer's range changes.
-        let is_known = self.known.replace(limits) == Some(limits);
-        let heights = chunk_heights(&dimension.heights());
-        let records = || (blocks.block_records().collect(), blocks.component_records().cloned().collect());
-        let server = match self.server.take() {
-            Some(server) if is_known => server,
-            Some(mut server) => {
-                server.greet(dimension.name(), heights, records(), limits);
-                server
-            }
-            None => SyncServer::new(dimension.name(), heights, records(), limits),
+    /// Tells the sync thread what the client may see.
+    fn look(&mut self, hub: &Sender<ToHub>, dimension: &Dimension, sight: Sight, center: Option<ChunkPos>) {
+        let limits = match sight {
+            Sight::Area(area) => within_sight(self.limits, area),
+            _ => self.limits,
         };
-        let server = self.server.insert(server);
-        server.see(sight);
-        if self.outgoing.is_empty() {
-            self.outgoing = server.messages(self.began.elapsed());
+        // The client gets another first message if the viewer's range changes.
+        if sight != Sight::Nothing && self.known.replace(limits) != Some(limits) {
+            let greeting = Greeting {
+                port: self.port.clone(),
+                dimension: self.dimension,
+                name: dimension.name().to_owned(),
+                chunk_heights: chunk_heights(&dimension.heights()),
+                limits,
+            };
+            let _ = hub.send(ToHub::Greet(Box::new(greeting)));
+            (self.hub, self.seen) = (Some(hub.clone()), None);
         }
-        match self.asked {
-            Some((_, asked)) if asked.elapsed() < PATIENCE => return Vec::new(),
-            Some(_) => server.lost(),
-            None => {}
+        let seen = (sight, center, self.actor);
+        if self.hub.is_some() && self.seen.replace(seen) != Some(seen) {
+            self.tell_hub(|peer| ToHub::See(peer, sight, center, seen.2));
         }
-        self.asked = None;
-        server.wanted(MAX_LOOKED_UP)
     }
 
     /// The work done for the client.
     pub fn progress(&self) -> SyncServerProgress {
-        self.server.as_ref().map(SyncServer::progress).unwrap_or_default()
+        self.port.progress()
     }
 }
 
-/// The questions that have not been answered yet. Clients that want a few chunks in the same frame share one.
-#[derive(Resource, Default)]
-pub(in crate::view) struct Questions {
-    /// Counted down from the largest number, since a game may number its own questions upwards.
-    last: u64,
-    open: FxHashMap<u64, Question>,
+/// The connection to the sync thread. It is there once there is a client.
+#[derive(Resource)]
+pub(in crate::view) struct SyncLink {
+    hub: Sender<ToHub>,
+    told: Receiver<FromHub>,
+    /// The sync thread's work, in lockstep.
+    inline: Option<SyncCell<Hub>>,
+    /// The entities of clients by the numbers of their ports.
+    peers: FxHashMap<u64, Entity>,
+    /// What the sync thread has told and is yet to be done.
+    wishes: Vec<FromHub>,
+    questions: Vec<AskChunks>,
 }
 
-struct Question {
-    asked: Instant,
-    /// The clients, with the chunks that they want.
-    wanted: Vec<(Entity, Vec<ChunkPos>)>,
-}
-
-impl Questions {
-    fn number(&mut self) -> u64 {
-        self.last = self.last.wrapping_sub(1);
-        self.last
+impl SyncLink {
+    fn run_inline(&mut self, is_tick: bool) {
+        if let Some(hub) = &mut self.inline {
+            hub.get().run_inline(is_tick);
+        }
+        for told in self.told.try_iter() {
+            match told {
+                FromHub::Ask(request, dimension, chunks) => {
+                    self.questions.push(AskChunks { request, dimension, chunks });
+                }
+                wish => self.wishes.push(wish),
+            }
+        }
     }
 
-    fn ask(
-        &mut self,
-        request: u64,
-        dimension: DimensionId,
-        wanted: Vec<(Entity, Vec<ChunkPos>)>,
-        asks: &mut MessageWriter<AskChunks>,
-    ) {
-        let chunks: BTreeSet<ChunkPos> = wanted.iter().flat_map(|(_, chunks)| chunks).copied().collect();
-        self.open.insert(request, Question { asked: Instant::now(), wanted });
-        asks.write(AskChunks { request, dimension, chunks: chunks.into_iter().collect() });
+    /// What clients wish, each with the client's entity.
+    pub(super) fn take_wishes(&mut self) -> Vec<(Entity, FromHub)> {
+        self.run_inline(false);
+        let peers = &self.peers;
+        let entity = |wish: FromHub| {
+            let (FromHub::Wish(peer, ..)
+            | FromHub::TooMany(peer, _)
+            | FromHub::Steps(peer, _)
+            | FromHub::Ask(peer, ..)) = &wish;
+            Some((*peers.get(peer)?, wish))
+        };
+        mem::take(&mut self.wishes).into_iter().filter_map(entity).collect()
     }
 }
 
-/// Hands answers to the clients that asked.
-pub(in crate::view) fn apply_answers(
-    mut peers: Query<&mut ChunkSyncPeer>,
-    mut questions: ResMut<Questions>,
-    mut answers: MessageReader<ChunksAnswer>,
-) {
+/// Starts the sync thread with the first client.
+pub(in crate::view) fn start_hub(world: &mut World, peers: &mut QueryState<(), With<ChunkSyncPeer>>) {
+    if world.contains_resource::<SyncLink>() || peers.iter(world).next().is_none() {
+        return;
+    }
+    let (Some(blocks), Some(components)) = (world.get_resource::<BlockTypes>(), world.get_resource::<Components>())
+    else {
+        return;
+    };
+    let (blocks, components) = (blocks.0.clone(), components.0.clone());
+    let types = components.types_for_all().map(str::to_owned).collect();
+    let ((hub, orders), (to_main, told)) = (unbounded(), unbounded());
+    let work = Hub::new(blocks, types, orders, to_main);
+    let mut inline = None;
+    if world.resource::<MainTicks>().is_lockstep {
+        inline = Some(SyncCell::new(work));
+    } else if let Err(error) = std::thread::Builder::new().name("terrane sync".into()).spawn(move || work.run()) {
+        error_once!("clients are sent nothing: {error}");
+    }
+    // Those that are there already.
+    let mut mirrors = world.query::<(EntityRef, &Mirror)>();
+    let entities = mirrors.iter(world).filter_map(|(entity, mirror)| {
+        let all = components.copy_mirrored(entity).into_iter().map(|(number, value)| (number, Some(value))).collect();
+        entity_change(&components, entity, mirror.id, Some(mirror.current), components.encode_for_all(&all))
+    });
+    let _ = hub.send(ToHub::Entities(entities.collect()));
+    let (peers, wishes, questions) = default();
+    world.insert_resource(SyncLink { hub, told, inline, peers, wishes, questions });
+}
+
+/// Hands answers to the sync thread.
+pub(in crate::view) fn apply_answers(link: Option<Res<SyncLink>>, mut answers: MessageReader<ChunksAnswer>) {
+    let Some(link) = link else { return };
     for ChunksAnswer { request, chunks, .. } in answers.read() {
-        let Some(Question { wanted, .. }) = questions.open.remove(request) else { continue };
         // A closed dimension cannot answer.
         let is_open = !chunks.iter().any(|(_, state)| matches!(state, Err(AskError::NotOpen)));
         let found = |(chunk, state): &(ChunkPos, Result<Option<ChunkState>, AskError>)| {
             let state = state.as_ref().map_err(|error| warn_once!("a chunk cannot be announced to a client: {error}"));
-            let found = state.map(|state| {
-                let ChunkState { version, checksum, bytes, .. } = state.as_ref()?;
-                let known = KnownVersion { version: *version, checksum: *checksum };
-                Some(FoundChunk::new(*chunk, known, bytes.clone()))
-            });
-            (*chunk, found)
+            (*chunk, state.map(|state| state.as_ref().map(|state| state.bytes.clone())))
         };
-        let found: FxHashMap<ChunkPos, _> = chunks.iter().map(found).collect();
-        for (entity, wanted) in wanted {
-            // The client may be another by now, or have stopped waiting.
-            let awaits = |peer: &Mut<ChunkSyncPeer>| peer.asked.is_some_and(|(asked, _)| asked == *request);
-            let Some(mut peer) = peers.get_mut(entity).ok().filter(awaits) else { continue };
-            peer.asked = None;
-            let Some(server) = &mut peer.server else { continue };
-            if !is_open {
-                server.lost();
-                continue;
-            }
-            for chunk in wanted {
-                if let Some(state) = found.get(&chunk) {
-                    server.found(chunk, state.clone());
-                }
-            }
-        }
+        let found = is_open.then(|| chunks.iter().map(found).collect());
+        let _ = link.hub.send(ToHub::Found(*request, found));
     }
 }
 
-/// Tells clients what has changed, and what became of their edits.
+/// Tells the sync thread what has changed, and what became of edits.
 pub(in crate::view) fn apply_changes(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut changed: MessageReader<ColumnChanged>,
-    decided: Res<DecidedEdits>,
+    mut news: ResMut<FrameNews>,
+    link: Option<Res<SyncLink>>,
 ) {
-    // A change just before the column was unloaded is reported only by the unloading.
-    let (mut columns, mut chunks) = (FxHashSet::default(), FxHashSet::default());
-    for ColumnChanged { dimension, column, change } in changed.read() {
-        match change {
-            ColumnChange::Chunk(y) => chunks.insert((*dimension, column.chunk(*y))),
-            // Clients compute light themselves.
-            ColumnChange::Light(_) => false,
-            _ => columns.insert((*dimension, *column)),
-        };
+    let Some(link) = link else { return changed.clear() };
+    let columns: FxHashSet<(DimensionId, ColumnPos)> = changed
+        .read()
+        // Changed chunks are among the news, and clients compute light themselves.
+        .filter(|changed| !matches!(changed.change, ColumnChange::Chunk(_) | ColumnChange::Light(_)))
+        .map(|ColumnChanged { dimension, column, .. }| (*dimension, *column))
+        .collect();
+    if !columns.is_empty() {
+        let _ = link.hub.send(ToHub::Columns(columns.into_iter().collect()));
     }
-    if columns.is_empty() && chunks.is_empty() && decided.edits.is_empty() && decided.actions.is_empty() {
+    let FrameNews { edits, actions, chunks, entities } = &mut *news;
+    if !chunks.is_empty() {
+        let _ = link.hub.send(ToHub::Changed(mem::take(chunks)));
+    }
+    if !entities.is_empty() {
+        let _ = link.hub.send(ToHub::Entities(mem::take(entities)));
+    }
+    if edits.is_empty() && actions.is_empty() {
         return;
     }
     for mut peer in &mut peers {
-        let peer = &mut *peer;
-        let (id, Some(server)) = (peer.dimension, &mut peer.server) else { continue };
-        columns.iter().filter(|(of, _)| *of == id).for_each(|(_, column)| server.column_changed(*column));
-        chunks.iter().filter(|(of, _)| *of == id).for_each(|(_, chunk)| server.changed(*chunk));
+        let peer = peer.bypass_change_detection();
         // Most clients have none.
-        let own = if peer.edits.is_empty() { &[][..] } else { &decided.edits[..] };
+        let own = if peer.edits.is_empty() { &[][..] } else { &edits[..] };
         for edit in own {
             if let Some((id, chunk)) = peer.edits.remove(&edit.number) {
-                server.edit_decided(id, chunk, edit.is_accepted);
+                peer.tell_hub(|peer| ToHub::EditDecided(peer, id, chunk, edit.is_accepted));
             }
         }
         if !peer.actions.is_empty() {
-            decided.actions.iter().for_each(|decided| peer.tell_decided(decided));
+            actions.iter().for_each(|decided| peer.tell_decided(decided));
         }
     }
 }
@@ -507,68 +548,47 @@ fn sight(
 }
 
 /// Limits the client's requests to what its viewer sees, so that all of them can be answered.
-fn within_sight(limits: SyncLimits, sight: Option<SyncArea>) -> SyncLimits {
-    let Some(SyncArea { radius, vertical, .. }) = sight else { return limits };
+fn within_sight(limits: SyncLimits, SyncArea { radius, vertical, .. }: SyncArea) -> SyncLimits {
     let reach = |most: u32, seen: u32| most.min(seen - SLACK + MARGIN);
     SyncLimits { radius: reach(limits.radius, radius), vertical: reach(limits.vertical, vertical), ..limits }
 }
 
-/// Looks up the chunks that clients request, and makes their messages.
+/// Tells the sync thread what clients may see, and asks for the chunks that they want.
 pub(in crate::view) fn send(
     mut peers: Query<(Entity, &mut ChunkSyncPeer)>,
     viewers: Query<(Option<&Viewer>, Place)>,
     dimensions: Query<(&Dimension, Ref<DimensionOpen>)>,
-    blocks: Option<Res<BlockTypes>>,
-    mut questions: ResMut<Questions>,
+    link: Option<ResMut<SyncLink>>,
     mut asks: MessageWriter<AskChunks>,
 ) {
-    let Some(blocks) = blocks else { return };
-    // The shared question of each dimension that is not asked yet: its number, its chunks and its clients.
-    let mut shared: BTreeMap<DimensionId, (u64, FxHashSet<ChunkPos>, Vec<(Entity, Vec<ChunkPos>)>)> = BTreeMap::new();
+    let Some(mut link) = link else { return };
+    let link = &mut *link;
+    let mut gone = mem::take(&mut link.peers);
     for (entity, peer) in &mut peers {
         let peer = peer.into_inner();
+        gone.remove(&peer.port.life());
+        link.peers.insert(peer.port.life(), entity);
         let its = |(_, open): &(&Dimension, Ref<DimensionOpen>)| open.id == peer.dimension;
         let Some((dimension, open)) = dimensions.iter().find(its) else { continue };
         if open.is_added() {
             // Its heights may be others now.
             peer.known = None;
         }
-        let sight = match peer.viewer(entity) {
-            None => None,
-            Some(viewer) => {
-                let sight = sight(viewers.get(viewer), peer, dimension);
-                if sight.is_none() {
+        let (sight, center) = match peer.viewer(entity) {
+            None => (Sight::All, None),
+            Some(viewer) => match sight(viewers.get(viewer), peer, dimension) {
+                Some(area) => (Sight::Area(area), Some(area.center)),
+                None => {
                     warn_once!("the client of {entity} receives nothing: its viewer {viewer} is not in the dimension");
-                    continue;
+                    (Sight::Nothing, None)
                 }
-                sight
-            }
+            },
         };
-        let (chunks, dimension) = (peer.look(dimension, sight, &blocks.0), peer.dimension);
-        if chunks.is_empty() {
-            continue;
-        }
-        if chunks.len() > MAX_SHARED {
-            let request = questions.number();
-            peer.asked = Some((request, Instant::now()));
-            questions.ask(request, dimension, vec![(entity, chunks)], &mut asks);
-            continue;
-        }
-        let new = || (questions.number(), default(), default());
-        let (request, all, wanted) = shared.entry(dimension).or_insert_with(new);
-        peer.asked = Some((*request, Instant::now()));
-        all.extend(&chunks);
-        wanted.push((entity, chunks));
-        if all.len() > MAX_SHARED
-            && let Some((request, _, wanted)) = shared.remove(&dimension)
-        {
-            questions.ask(request, dimension, wanted, &mut asks);
-        }
+        peer.look(&link.hub, dimension, sight, center);
     }
-    for (dimension, (request, _, wanted)) in shared {
-        questions.ask(request, dimension, wanted, &mut asks);
-    }
-    questions.open.retain(|_, question| question.asked.elapsed() < PATIENCE);
+    gone.into_keys().for_each(|life| _ = link.hub.send(ToHub::Gone(life)));
+    link.run_inline(true);
+    asks.write_batch(link.questions.drain(..));
 }
 
 /// Sends the questions together with the published chunks, since the store may not have those yet.
@@ -598,11 +618,10 @@ mod tests {
         };
         let sight = |radius, vertical| {
             let center = ChunkPos::default();
-            Some(SyncArea { center, radius, vertical }.grown(SLACK))
+            SyncArea { center, radius, vertical }.grown(SLACK)
         };
         // A client keeps chunks up to two columns beyond its radius.
         assert_eq!(most(sight(8, 4)), (10, 6));
         assert_eq!(most(sight(100, u32::MAX)), (32, 16));
-        assert_eq!(most(None), (32, 16));
     }
 }

@@ -1,9 +1,11 @@
 //! The work of a client beside the frames: it reads and writes the cache, decodes chunks, and assembles columns.
 
+use super::packets::SentBody;
 use crate::block::{BlockId, BlockRegistry, PLACEHOLDER};
 use crate::chunk::{Chunk, Column, Renumbering, format};
-use crate::chunk_sync::{ChunkCache, EditAnswer, SyncArea, SyncClient, SyncError, SyncNews, SyncProgress, SyncWelcome};
+use crate::chunk_sync::{ChunkCache, EditAnswer, SyncArea, SyncClient, SyncNews, SyncProgress, SyncWelcome};
 use crate::coordinator::messages::ColumnUpdate;
+use crate::entity_sync::{EntityClient, EntityNews};
 use crate::light::{ColumnLight, LightTable};
 use crate::object_store::ObjectStoreError;
 use crate::simulation::{RegionLight, light_alone};
@@ -49,11 +51,15 @@ pub(super) enum FromWorker {
     /// A message for the server.
     Message(Vec<u8>),
     /// A message from the server was malformed.
-    Nonsense(SyncError),
+    Nonsense(String),
     /// An edit is decided. The chunks that were reported before include the decision.
     Edit(EditAnswer),
     /// News of the entity that acts for the client.
     Actor(Vec<u8>),
+    /// News of an entity nearby.
+    Entity(EntityNews),
+    /// The client's own body, as the server has it.
+    Body(SentBody),
     /// The connection was lost. No earlier message is for the next one.
     Disconnected,
     /// The progress with the chunks of an area.
@@ -68,7 +74,7 @@ pub(super) fn run(
     told: &Sender<FromWorker>,
 ) {
     let cache = cache.and_then(|(path, most_bytes)| open(&path, most_bytes, PATIENCE));
-    let mut client = SyncClient::new(cache);
+    let (mut client, mut entities) = (SyncClient::new(cache), EntityClient::default());
     let mut ground = ShownColumns::new(blocks, table);
     let (mut is_written, mut is_busy) = (true, false);
     let began = Instant::now();
@@ -84,7 +90,10 @@ pub(super) fn run(
         }
         for order in order.into_iter().chain(orders.try_iter()) {
             is_written = false;
-            follow(&mut client, order, &ground, began.elapsed(), told);
+            follow((&mut client, &mut entities), order, &ground, began.elapsed(), told);
+        }
+        while let Some(news) = entities.next_news() {
+            let _ = told.send(FromWorker::Entity(news));
         }
         client.expire(began.elapsed());
         is_busy = true;
@@ -110,11 +119,18 @@ pub(super) fn run(
     client.flush();
 }
 
-fn follow(client: &mut SyncClient, order: ToWorker, ground: &ShownColumns, now: Duration, told: &Sender<FromWorker>) {
+fn follow(
+    (client, entities): (&mut SyncClient, &mut EntityClient),
+    order: ToWorker,
+    ground: &ShownColumns,
+    now: Duration,
+    told: &Sender<FromWorker>,
+) {
     match order {
         ToWorker::Look(area) => client.look(area),
         ToWorker::Disconnected => {
             client.disconnected();
+            entities.forget();
             let _ = told.send(FromWorker::Disconnected);
         }
         ToWorker::Edit { number, position, block } => match ground.number_on_server(block) {
@@ -123,11 +139,27 @@ fn follow(client: &mut SyncClient, order: ToWorker, ground: &ShownColumns, now: 
         },
         ToWorker::Act { number, bytes } => client.act(now, number, bytes),
         ToWorker::Message(message) => {
-            if let Err(error) = client.receive(&message) {
+            if let Err(error) = take_message(client, entities, &message, told) {
                 let _ = told.send(FromWorker::Nonsense(error));
             }
         }
     }
+}
+
+fn take_message(
+    client: &mut SyncClient,
+    entities: &mut EntityClient,
+    message: &[u8],
+    told: &Sender<FromWorker>,
+) -> Result<(), String> {
+    if entities.receive(message).map_err(|error| error.to_string())? {
+        return Ok(());
+    }
+    match SentBody::read(message) {
+        Some(body) => _ = told.send(FromWorker::Body(body.map_err(|error| error.to_string())?)),
+        None => client.receive(message).map_err(|error| error.to_string())?,
+    }
+    Ok(())
 }
 
 fn open(path: &Path, most_bytes: u64, patience: Duration) -> Option<ChunkCache> {

@@ -32,7 +32,7 @@ impl Session {
             register_chest(client);
             client
                 .register_saved_component::<Bag>()
-                .mirror_region_component::<Bag>()
+                .replicate_region_component_to_owner::<Bag>()
                 .register_action::<Dig>()
                 .register_action::<Build>()
                 .register_action::<Drop>()

@@ -23,7 +23,7 @@ const FORMAT: u8 = 1;
 /// A chunk in a cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedChunk {
-    /// The version on the server.
+    /// The version on the server, in caches that an earlier protocol has written; 0 since.
     pub version: u64,
     /// The bytes in the chunk format.
     pub bytes: Vec<u8>,

@@ -4,13 +4,14 @@ mod edits;
 
 use super::cache::CachedChunk;
 use super::{
-    ActorNews, ChunkCache, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, KnownVersion, MAX_ACTION_BYTES,
-    MAX_QUESTIONS, ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome, SyncWish,
+    ActorNews, ChunkCache, ChunkChanges, ChunkHash, ChunkNews, ChunkQuestions, EditAnswer, EditMessage,
+    MAX_ACTION_BYTES, MAX_QUESTIONS, ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome, SyncWish,
 };
-use crate::block::BlockId;
+use crate::block::{BlockId, BlockRegistry};
 use crate::space::{BlockPos, ChunkPos};
 use edits::OwnEdits;
 use rustc_hash::FxHashMap;
+use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::mem;
 use std::ops::Range;
@@ -70,6 +71,8 @@ pub struct SyncProgress {
     pub received: u64,
     /// Their size in the chunk format in bytes.
     pub received_bytes: u64,
+    /// The number of changes of chunks that were sent.
+    pub changes: u64,
     /// The size of all messages from the server in bytes, as received.
     pub message_bytes: u64,
 }
@@ -80,6 +83,8 @@ pub struct SyncClient {
     cache: Option<ChunkCache>,
     cache_error: Option<ObjectStoreError>,
     welcome: Option<SyncWelcome>,
+    /// The types of the server, once a change needs them; `None` if they are invalid.
+    types: OnceCell<Option<BlockRegistry>>,
     is_connected: bool,
     /// The requested area, and the area within the server's limits.
     wish: Option<SyncArea>,
@@ -99,10 +104,16 @@ pub struct SyncClient {
 
 #[derive(Debug, Default)]
 struct Held {
-    known: Option<KnownVersion>,
-    bytes: u64,
+    /// The content and its hash.
+    known: Option<(ChunkHash, Vec<u8>)>,
     is_asked: bool,
     is_answered: bool,
+}
+
+impl Held {
+    fn hash(&self) -> Option<ChunkHash> {
+        self.known.as_ref().map(|(hash, _)| *hash)
+    }
 }
 
 impl SyncClient {
@@ -112,6 +123,7 @@ impl SyncClient {
             cache,
             cache_error: None,
             welcome: None,
+            types: OnceCell::new(),
             is_connected: false,
             wish: None,
             area: None,
@@ -126,7 +138,7 @@ impl SyncClient {
             progress: SyncProgress::default(),
         };
         let about = client.with_cache(|cache| cache.about()).flatten();
-        if let Some(Ok(ServerMessage::Welcome(welcome))) = about.map(|about| ServerMessage::decode(&about)) {
+        if let Some(Ok(ServerMessage::Welcome(welcome))) = about.map(|about| ServerMessage::decode_cached(&about)) {
             client.news.push_back(SyncNews::Welcome(welcome.clone()));
             client.welcome = Some(welcome);
         }
@@ -195,11 +207,11 @@ impl SyncClient {
         let held = self.chunks.get_mut(&chunk)?;
         self.unasked.push_back(chunk);
         // Chunks that the server sent in the meantime are newer.
-        if let Some(CachedChunk { version, bytes }) = cached
+        if let Some(CachedChunk { bytes, .. }) = cached
             && held.known.is_none()
             && !held.is_answered
         {
-            (held.known, held.bytes) = (Some(KnownVersion::of(version, &bytes)), bytes.len() as u64);
+            held.known = Some((ChunkHash::of(&bytes), bytes.clone()));
             self.progress.cached += 1;
             self.news.push_back(SyncNews::Chunk { chunk, bytes, is_cached: true });
         }
@@ -215,7 +227,7 @@ impl SyncClient {
     /// that was not used before, `now` the time since any fixed moment.
     pub fn edit(&mut self, now: Duration, id: u64, position: BlockPos, block: BlockId) {
         let held = self.chunks.get(&position.chunk());
-        let edit = held.map(|held| SyncEdit { id, position, block: block.index(), base: held.known });
+        let edit = held.map(|held| SyncEdit { id, position, block: block.index(), base: held.hash() });
         if !edit.is_some_and(|edit| self.edits.make(now, SyncWish::Edit(edit))) {
             self.refuse([id]);
         }
@@ -255,7 +267,7 @@ impl SyncClient {
             if let Some(held) = self.chunks.get_mut(&chunk).filter(|held| !held.is_asked) {
                 held.is_asked = true;
                 self.unanswered += usize::from(!held.is_answered);
-                questions.push((chunk, held.known));
+                questions.push((chunk, held.hash()));
             }
         }
         if questions.is_empty() && mem::replace(&mut self.is_area_sent, true) {
@@ -280,6 +292,12 @@ impl SyncClient {
             self.progress.message_bytes += message.len() as u64;
             return Ok(());
         }
+        if let Some(read) = ChunkChanges::decode(message) {
+            let changes = read?;
+            self.progress.message_bytes += message.len() as u64;
+            changes.make(|chunk, change| self.take_change(chunk, change));
+            return Ok(());
+        }
         let read = ServerMessage::decode(message)?;
         self.progress.message_bytes += message.len() as u64;
         match read {
@@ -289,6 +307,34 @@ impl SyncClient {
             }
         }
         Ok(())
+    }
+
+    fn take_change(&mut self, chunk: ChunkPos, change: &dyn Fn(&[u8], &BlockRegistry) -> Option<Vec<u8>>) {
+        let Some(held) = self.chunks.get_mut(&chunk) else { return };
+        self.progress.changes += 1;
+        let types = self.types.get_or_init(|| {
+            let SyncWelcome { blocks, components, .. } = self.welcome.clone()?;
+            BlockRegistry::from_records(blocks, components).ok()
+        });
+        let known = held.known.as_ref();
+        match known.zip(types.as_ref()).and_then(|((_, bytes), types)| change(bytes, types)) {
+            Some(bytes) => self.put(chunk, bytes),
+            // The answer to an open question is newer. Without one, the whole chunk is sent instead.
+            None if held.is_answered => {
+                (held.is_asked, held.is_answered) = (false, false);
+                self.progress.answered -= 1;
+                self.unasked.push_front(chunk);
+            }
+            None => {}
+        }
+    }
+
+    /// Takes in the content of a chunk from the server.
+    fn put(&mut self, chunk: ChunkPos, bytes: Vec<u8>) {
+        let Some(held) = self.chunks.get_mut(&chunk) else { return };
+        held.known = Some((ChunkHash::of(&bytes), bytes.clone()));
+        self.with_cache(|cache| cache.put(chunk, CachedChunk { version: 0, bytes: bytes.clone() }));
+        self.news.push_back(SyncNews::Chunk { chunk, bytes, is_cached: false });
     }
 
     fn take_edit_message(&mut self, message: EditMessage) {
@@ -329,6 +375,7 @@ impl SyncClient {
         self.with_cache(|cache| cache.set_about(message));
         self.news.push_back(SyncNews::Welcome(welcome.clone()));
         (self.welcome, self.is_connected) = (Some(welcome), true);
+        self.types = OnceCell::new();
         // The limits may have changed.
         if let Some(wish) = self.wish {
             self.area = None;
@@ -339,7 +386,7 @@ impl SyncClient {
     fn take_answer(&mut self, chunk: ChunkPos, news: ChunkNews) {
         let Some(held) = self.chunks.get_mut(&chunk) else { return };
         if let ChunkNews::Current(known) = news
-            && held.known != Some(known)
+            && held.hash() != Some(known)
         {
             // This answers a question from before a newer state arrived.
             if mem::take(&mut held.is_asked) {
@@ -357,16 +404,14 @@ impl SyncClient {
             ChunkNews::Current(_) => {
                 if is_first {
                     self.progress.current += 1;
-                    self.progress.current_bytes += held.bytes;
+                    self.progress.current_bytes += held.known.as_ref().map_or(0, |(_, bytes)| bytes.len() as u64);
                 }
                 self.news.push_back(SyncNews::Current(chunk));
             }
-            ChunkNews::Chunk { version, bytes } => {
-                (held.known, held.bytes) = (Some(KnownVersion::of(version, &bytes)), bytes.len() as u64);
+            ChunkNews::Chunk(bytes) => {
                 self.progress.received += 1;
                 self.progress.received_bytes += bytes.len() as u64;
-                self.with_cache(|cache| cache.put(chunk, CachedChunk { version, bytes: bytes.clone() }));
-                self.news.push_back(SyncNews::Chunk { chunk, bytes, is_cached: false });
+                self.put(chunk, bytes);
             }
             ChunkNews::Gone => {
                 held.known = None;

@@ -1,8 +1,5 @@
-//! The messages of clients and servers, their [`SyncArea`] and [`SyncError`]. A message is a format byte, then postcard; those of the
-//! server are compressed by zlib.
-//!
-//! Messages about edits and about actions have format bytes of their own. A server announces that it takes edits, so a client or a server that
-//! does not know that format gets none of them from the other side, except for this announcement.
+//! The messages of clients and servers, their [`SyncArea`] and [`SyncError`]. A message is the number of the protocol, a byte for its kind,
+//! then postcard; those of the server are compressed by zlib, except for changes.
 
 use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::bytes::{self, put_value, up_to};
@@ -14,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::io::Read;
 use std::ops::Range;
 use thiserror::Error;
+use twox_hash::XxHash3_64;
 
 /// The maximum number of chunks of a column that is always reported as a whole.
 const WHOLE_COLUMN: u64 = 64;
@@ -26,10 +24,15 @@ const MAX_TYPES: usize = 1 << 20;
 /// The maximum number of edits or answers in one message, and of a client's unanswered edits.
 pub(super) const MAX_EDITS: usize = 1_024;
 
-/// The formats of messages about chunks, about edits, and about actions.
-const CHUNKS: u8 = 1;
-const EDITS: u8 = 2;
-const ACTIONS: u8 = 3;
+/// The number of the protocol. It is the first byte of each message and changes with any message.
+pub const PROTOCOL: u8 = 4;
+/// The kinds of messages: about chunks, about edits, about actions, and changes of chunks.
+const CHUNKS: u8 = 0;
+const EDITS: u8 = 1;
+const ACTIONS: u8 = 2;
+pub(super) const CHANGES: u8 = 3;
+/// What messages of older protocols begin with.
+const OLDER: std::ops::RangeInclusive<u8> = 1..=3;
 /// The maximum size of an action, in bytes.
 pub const MAX_ACTION_BYTES: usize = 1_024;
 /// The size of actions in one message, without the last of them.
@@ -37,23 +40,23 @@ pub(super) const ACTIONS_AT_ONCE: usize = 32 << 10;
 /// The maximum size of a server's news of an actor, decompressed.
 const MAX_ACTOR_BYTES: usize = 1 << 20;
 /// The maximum size of a client's message. A question takes up to 46 bytes, an edit up to 61.
-const MAX_CLIENT_BYTES: usize = 64 << 10;
+pub(super) const MAX_CLIENT_BYTES: usize = 64 << 10;
 /// The maximum size of a server's decompressed message: more than the largest stored chunk with its components.
 const MAX_SERVER_BYTES: usize = 64 << 20;
 
-/// The version and checksum of a chunk.
+/// Identifies the content of a chunk: the 64-bit XXH3 of its bytes in the chunk format. In messages it has eight bytes, the lowest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KnownVersion {
-    /// The number of times the chunk was saved with changes.
-    pub version: u64,
-    /// The CRC-32 (as in zlib) of its bytes: different histories of a world may have the same version of a chunk.
-    pub checksum: u32,
-}
+pub struct ChunkHash(#[serde(with = "postcard::fixint::le")] pub u64);
 
-impl KnownVersion {
-    /// The known version of these bytes.
-    pub fn of(version: u64, bytes: &[u8]) -> Self {
-        Self { version, checksum: crc32fast::hash(bytes) }
+impl ChunkHash {
+    /// The hash of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(XxHash3_64::oneshot(bytes))
+    }
+
+    /// The part of it that checks a change.
+    pub fn short(self) -> u32 {
+        self.0 as u32
     }
 }
 
@@ -62,27 +65,21 @@ impl KnownVersion {
 pub struct ChunkQuestions {
     /// The client gets news of these chunks until it sends another area.
     pub area: SyncArea,
-    /// The chunks to ask for, at most [`MAX_QUESTIONS`] and each within the area, with the versions that the client has.
+    /// The chunks to ask for, at most [`MAX_QUESTIONS`] and each within the area, with the hashes of those that the client has.
     #[serde(deserialize_with = "up_to::<_, _, MAX_QUESTIONS>")]
-    pub questions: Vec<(ChunkPos, Option<KnownVersion>)>,
+    pub questions: Vec<(ChunkPos, Option<ChunkHash>)>,
 }
 
 /// The server's news of a chunk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ChunkNews {
-    /// The client's version is current.
-    Current(KnownVersion),
-    /// The chunk's content.
-    Chunk {
-        /// The version. For unsaved changes, it is the version that they will have.
-        version: u64,
-        /// The bytes in the chunk format.
-        #[serde(with = "serde_bytes")]
-        bytes: Vec<u8>,
-    },
+    /// The client's chunk, with this hash, is current.
+    Current(ChunkHash),
+    /// The chunk's content, in the chunk format.
+    Chunk(#[serde(with = "serde_bytes")] Vec<u8>),
     /// The chunk does not exist, or has not been generated yet.
     Gone,
-    /// The server cannot read the chunk. The client's version may be current or not.
+    /// The server cannot read the chunk. The client's may be current or not.
     Unreadable,
 }
 
@@ -123,8 +120,8 @@ pub struct SyncEdit {
     pub position: BlockPos,
     /// The new block, with the server's number.
     pub block: u32,
-    /// The client's version of the chunk, from the server or from its cache, without its own edits.
-    pub base: Option<KnownVersion>,
+    /// The client's chunk, from the server or from its cache, without its own edits.
+    pub base: Option<ChunkHash>,
 }
 
 /// A client's message with edits.
@@ -179,10 +176,37 @@ pub enum EditMessage {
     Answers(#[serde(deserialize_with = "up_to::<_, _, MAX_EDITS>")] Vec<EditAnswer>),
 }
 
+/// Any message of a client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ClientMessage {
+    /// About chunks.
+    Questions(ChunkQuestions),
+    /// Edits.
+    Edits(EditRequests),
+    /// Actions.
+    Actions(ActionRequests),
+}
+
+impl ClientMessage {
+    /// Decodes a message. The needed memory is a small multiple of its length.
+    ///
+    /// # Errors
+    /// Fails if the bytes are not a message of a client, or too many.
+    pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
+        if let Some(edits) = EditRequests::decode(message) {
+            return edits.map(Self::Edits);
+        }
+        match ActionRequests::decode(message) {
+            Some(actions) => actions.map(Self::Actions),
+            None => ChunkQuestions::decode(message).map(Self::Questions),
+        }
+    }
+}
+
 impl EditRequests {
     /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
-        put_value(vec![EDITS], self)
+        put_value(vec![PROTOCOL, EDITS], self)
     }
 
     /// Decodes a message; `None` if it is not about edits. The needed memory is a small multiple of its length.
@@ -190,7 +214,7 @@ impl EditRequests {
     /// # Errors
     /// Fails if the bytes are not such a message, or too many.
     pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
-        let body = message.strip_prefix(&[EDITS])?;
+        let body = message.strip_prefix(&[PROTOCOL, EDITS])?;
         Some(if message.len() > MAX_CLIENT_BYTES {
             Err(SyncError::TooLarge { limit: MAX_CLIENT_BYTES })
         } else {
@@ -202,7 +226,7 @@ impl EditRequests {
 impl ActionRequests {
     /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
-        put_value(vec![ACTIONS], self)
+        put_value(vec![PROTOCOL, ACTIONS], self)
     }
 
     /// Decodes a message; `None` if it is not about actions. The needed memory is a small multiple of its length.
@@ -210,7 +234,7 @@ impl ActionRequests {
     /// # Errors
     /// Fails if the bytes are not such a message, or too many, or if an action has too many.
     pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
-        let body = message.strip_prefix(&[ACTIONS])?;
+        let body = message.strip_prefix(&[PROTOCOL, ACTIONS])?;
         if message.len() > MAX_CLIENT_BYTES {
             return Some(Err(SyncError::TooLarge { limit: MAX_CLIENT_BYTES }));
         }
@@ -234,7 +258,7 @@ impl ActorNews {
     /// # Errors
     /// Fails if the bytes are not such a message, or too many.
     pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
-        let body = message.strip_prefix(&[ACTIONS])?;
+        let body = message.strip_prefix(&[PROTOCOL, ACTIONS])?;
         Some(decompressed(body, MAX_ACTOR_BYTES).and_then(|plain| parse(&plain)))
     }
 }
@@ -250,7 +274,7 @@ impl EditMessage {
     /// # Errors
     /// Fails if the bytes are not such a message, or too many.
     pub fn decode(message: &[u8]) -> Option<Result<Self, SyncError>> {
-        let body = message.strip_prefix(&[EDITS])?;
+        let body = message.strip_prefix(&[PROTOCOL, EDITS])?;
         Some(decompressed(body, MAX_CLIENT_BYTES).and_then(|plain| parse(&plain)))
     }
 }
@@ -265,7 +289,7 @@ impl SyncWelcome {
 impl ChunkQuestions {
     /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
-        put_value(vec![CHUNKS], self)
+        put_value(vec![PROTOCOL, CHUNKS], self)
     }
 
     /// Decodes a message. The needed memory is a small multiple of its length.
@@ -291,7 +315,19 @@ impl ServerMessage {
     /// # Errors
     /// Fails if the bytes are not such a message, or too many.
     pub fn decode(message: &[u8]) -> Result<Self, SyncError> {
-        match parse(&decompressed(body(message)?, MAX_SERVER_BYTES)?)? {
+        Self::decompress(body(message)?)
+    }
+
+    /// Decodes the first message as it is in a cache, where it may be of an older protocol.
+    pub(super) fn decode_cached(message: &[u8]) -> Result<Self, SyncError> {
+        match message {
+            [format, body @ ..] if OLDER.contains(format) => Self::decompress(body),
+            _ => Self::decode(message),
+        }
+    }
+
+    fn decompress(body: &[u8]) -> Result<Self, SyncError> {
+        match parse(&decompressed(body, MAX_SERVER_BYTES)?)? {
             Self::Welcome(SyncWelcome { chunk_heights, .. }) if chunk_heights.is_empty() => {
                 Err(SyncError::Malformed { reason: "its dimension has no heights".into() })
             }
@@ -300,9 +336,9 @@ impl ServerMessage {
     }
 }
 
-fn compressed(format: u8, value: &impl Serialize) -> Vec<u8> {
+fn compressed(kind: u8, value: &impl Serialize) -> Vec<u8> {
     let plain = put_value(Vec::new(), value);
-    let mut message = vec![format];
+    let mut message = vec![PROTOCOL, kind];
     // Reading from and writing to memory cannot fail.
     let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
     message
@@ -315,28 +351,27 @@ fn decompressed(body: &[u8], limit: usize) -> Result<Vec<u8>, SyncError> {
     if plain.len() > limit { Err(SyncError::TooLarge { limit }) } else { Ok(plain) }
 }
 
+/// The rest of a message about chunks.
 fn body(message: &[u8]) -> Result<&[u8], SyncError> {
-    match message.split_first() {
-        None => Err(SyncError::Malformed { reason: "it is empty".into() }),
-        Some((&CHUNKS, body)) => Ok(body),
-        Some((&found, _)) => Err(SyncError::Format { found, known: ACTIONS }),
+    match message {
+        [PROTOCOL, CHUNKS, body @ ..] => Ok(body),
+        [] | [PROTOCOL, ..] => Err(SyncError::Malformed { reason: "it is of no known kind".into() }),
+        [found, ..] => Err(SyncError::Protocol { found: *found }),
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SyncError> {
+pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, SyncError> {
     bytes::value(bytes).map_err(|reason| SyncError::Malformed { reason })
 }
 
 /// The error for an invalid message.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SyncError {
-    /// The other side uses another format version.
-    #[error("the message has format {found}, but only formats up to {known} are known")]
-    Format {
-        /// The format version of the message.
+    /// The other side is of another version of the game.
+    #[error("the other side speaks protocol {found} and this one {PROTOCOL}: update the older of the two")]
+    Protocol {
+        /// The other side's number.
         found: u8,
-        /// The newest format version that this crate knows.
-        known: u8,
     },
     /// The bytes of the message are invalid.
     #[error("the message cannot be read: {reason}")]
@@ -353,6 +388,9 @@ pub enum SyncError {
     /// A client sent a message before it got the server's first one.
     #[error("the message arrived before the server's first one")]
     Early,
+    /// A client sends faster than the server reads.
+    #[error("the client sends too much")]
+    Flood,
 }
 
 /// The chunks that a client wants to have: a disc of columns, limited in height.

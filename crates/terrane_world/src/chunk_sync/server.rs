@@ -4,8 +4,8 @@ mod edits;
 
 use super::messages::{MAX_ANSWERS, MAX_EDITS};
 use super::{
-    ActionRequests, ActorNews, Budget, ChunkNews, ChunkQuestions, EditAnswer, EditMessage, EditRequests, KnownVersion,
-    ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome,
+    ActionRequests, ActorNews, Budget, ChunkChange, ChunkHash, ChunkNews, ChunkQuestions, ClientMessage, EditAnswer,
+    EditMessage, EditRequests, ServerMessage, SyncAction, SyncArea, SyncEdit, SyncError, SyncWelcome,
 };
 use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::space::{ChunkPos, ColumnPos, disc_radius};
@@ -21,6 +21,8 @@ use std::time::Duration;
 const MESSAGE_BYTES: usize = 48 << 10;
 /// The size of chunks waiting to be sent at which no more chunks are looked up.
 const READY_BYTES: usize = 256 << 10;
+/// The size of changes waiting to be sent at which further changed chunks are looked up instead.
+const CHANGE_BYTES: usize = 16 << 10;
 
 /// The distance between any two chunks of a column that is reported as a whole, and a little more.
 const WHOLE_COLUMN_REACH: u32 = 72;
@@ -46,14 +48,26 @@ pub struct SyncLimits {
     /// The distance from the client's viewer within which it may edit blocks, in blocks. A client without a viewer may edit
     /// all blocks that it sees.
     pub edit_reach: u32,
+    /// The radius within which the client sees entities, in chunks, also up and down.
+    pub entity_radius: u32,
+    /// The number of bytes about entities that the client gets per second.
+    pub entity_bytes_per_second: u32,
 }
 
 impl Default for SyncLimits {
     /// A radius of 32 columns, 16 chunks above and below, 262,144 chunks, 1 MiB per second, and no edits; their reach is 8
-    /// blocks.
+    /// blocks. Entities within 6 chunks, in 12 KiB per second.
     fn default() -> Self {
-        let (chunks, bytes_per_second) = (1 << 18, 1 << 20);
-        Self { radius: 32, vertical: 16, chunks, bytes_per_second, edits_per_second: 0, edit_reach: 8 }
+        Self {
+            radius: 32,
+            vertical: 16,
+            chunks: 1 << 18,
+            bytes_per_second: 1 << 20,
+            edits_per_second: 0,
+            edit_reach: 8,
+            entity_radius: 6,
+            entity_bytes_per_second: 12 << 10,
+        }
     }
 }
 
@@ -89,6 +103,8 @@ pub struct SyncServerProgress {
     pub current: u64,
     /// The number of chunks that were sent.
     pub sent: u64,
+    /// The number of changes that were sent, instead of a chunk.
+    pub changes: u64,
     /// The size of sent messages in bytes, compressed.
     pub bytes: u64,
 }
@@ -115,7 +131,8 @@ impl SyncWish {
 /// One client on the server. See the [module](super).
 ///
 /// Each chunk that the client asks for is first [wanted](Self::wanted), then [found](Self::found), and then sent in one of
-/// the [messages](Self::messages). It is sent again after each [change](Self::changed), until it leaves the area.
+/// the [messages](Self::messages). After that, the client is told of each [change](Self::take_change) until the chunk leaves the area. If
+/// the change is not known, or the client is slow, the chunk [is looked up](Self::changed) and sent again.
 #[derive(Debug)]
 pub struct SyncServer {
     limits: SyncLimits,
@@ -134,6 +151,9 @@ pub struct SyncServer {
     looked_up: usize,
     ready: VecDeque<(ChunkPos, Ready)>,
     ready_bytes: usize,
+    /// Changes of chunks that the client has, which come before all that is ready.
+    changes: Vec<Arc<ChunkChange>>,
+    change_bytes: usize,
     /// The first message of a client, or one that tells it other limits.
     greeting: Option<Vec<u8>>,
     /// A message that waits for budget, and the number of chunks and the edits that it answers.
@@ -162,20 +182,20 @@ enum Ready {
 #[derive(Debug)]
 pub struct FoundChunk {
     chunk: ChunkPos,
-    known: KnownVersion,
+    hash: ChunkHash,
     bytes: Arc<[u8]>,
     /// The message about this chunk alone, once a client needs it.
     pub(super) message: OnceLock<Vec<u8>>,
 }
 
 impl FoundChunk {
-    /// This version of a chunk, with its bytes in the chunk format.
-    pub fn new(chunk: ChunkPos, known: KnownVersion, bytes: Arc<[u8]>) -> Arc<Self> {
-        Arc::new(Self { chunk, known, bytes, message: OnceLock::new() })
+    /// A chunk with its bytes in the chunk format.
+    pub fn new(chunk: ChunkPos, bytes: Arc<[u8]>) -> Arc<Self> {
+        Arc::new(Self { chunk, hash: ChunkHash::of(&bytes), bytes, message: OnceLock::new() })
     }
 
     fn news(&self) -> ChunkNews {
-        ChunkNews::Chunk { version: self.known.version, bytes: self.bytes.to_vec() }
+        ChunkNews::Chunk(self.bytes.to_vec())
     }
 
     fn message(&self) -> &[u8] {
@@ -185,13 +205,15 @@ impl FoundChunk {
 
 #[derive(Debug)]
 struct Interest {
-    /// The client's version after all sent news has arrived.
-    client: Option<KnownVersion>,
+    /// The client's chunk after all news that was created has arrived.
+    client: Option<ChunkHash>,
     stage: Stage,
+    /// The number of news of the chunk that are ready and not sent. Changes would overtake them.
+    unsent: u16,
     /// `true` if the client waits for an answer.
     is_asked: bool,
-    /// The result of the last look-up: a version, nothing, or an unreadable chunk.
-    found: Option<Result<Option<KnownVersion>, ()>>,
+    /// The last known state: a chunk, nothing, or an unreadable chunk.
+    found: Option<Result<Option<ChunkHash>, ()>>,
 }
 
 impl Interest {
@@ -244,6 +266,8 @@ impl SyncServer {
             looked_up: 0,
             ready: VecDeque::new(),
             ready_bytes: 0,
+            changes: Vec::new(),
+            change_bytes: 0,
             greeting: None,
             held: None,
             held_answers: 0,
@@ -283,17 +307,23 @@ impl SyncServer {
     /// # Errors
     /// Fails, without any change, if the message is invalid.
     pub fn receive(&mut self, message: &[u8]) -> Result<(), SyncError> {
-        if let Some(read) = EditRequests::decode(message) {
-            read?.edits.into_iter().for_each(|edit| self.take_edit(edit));
-            return Ok(());
-        }
-        if let Some(read) = ActionRequests::decode(message) {
-            let takes_actions = self.takes_actions;
-            let actions = read?.actions.into_iter().filter(|_| takes_actions);
-            actions.for_each(|action| self.edits.take_in_action(action));
-            return Ok(());
-        }
-        let ChunkQuestions { area, questions } = ChunkQuestions::decode(message)?;
+        self.take(ClientMessage::decode(message)?);
+        Ok(())
+    }
+
+    /// The same as [`receive`](Self::receive), for a message that was decoded.
+    pub fn take(&mut self, message: ClientMessage) {
+        let ChunkQuestions { area, questions } = match message {
+            ClientMessage::Edits(EditRequests { edits }) => {
+                return edits.into_iter().for_each(|edit| self.take_edit(edit));
+            }
+            ClientMessage::Actions(ActionRequests { actions }) => {
+                let takes_actions = self.takes_actions;
+                let actions = actions.into_iter().filter(|_| takes_actions);
+                return actions.for_each(|action| self.edits.take_in_action(action));
+            }
+            ClientMessage::Questions(questions) => questions,
+        };
         self.look(area);
         for (chunk, known) in questions {
             let is_near = self.area.is_some_and(|area| area.contains(chunk));
@@ -305,14 +335,13 @@ impl SyncServer {
                 self.is_untidy = true;
                 self.tidy();
             }
-            let fresh = Interest { client: None, stage: Stage::Told, is_asked: true, found: None };
+            let fresh = Interest { client: None, stage: Stage::Told, unsent: 0, is_asked: true, found: None };
             let interest = self.interests.entry(chunk).or_insert(fresh);
             // If the client was told another state, it asked before that arrived, and is sent the whole chunk again.
             let is_late = interest.found.is_some() && interest.client != known;
             (interest.client, interest.is_asked) = (known.filter(|_| !is_late), true);
             self.queue(chunk, Stage::Asked);
         }
-        Ok(())
     }
 
     /// Restricts news to these chunks. Questions about other chunks wait. `None`, the initial value, removes the restriction.
@@ -444,6 +473,7 @@ impl SyncServer {
                     // Only the newest news of a chunk counts.
                     newest.retain(|(other, _)| *other != of);
                     newest.push((of, ready));
+                    self.interests.entry(of).and_modify(|interest| interest.unsent = 1);
                 }
                 Ready::Edit(_) if chunks.contains(&of) => answers.push((of, ready)),
                 _ => others.push((of, ready)),
@@ -475,6 +505,20 @@ impl SyncServer {
     /// The client's area.
     pub fn area(&self) -> Option<SyncArea> {
         self.area
+    }
+
+    /// Reports a change of a chunk that is also the newest state of it. Chunks that the client did not ask for are ignored.
+    pub fn take_change(&mut self, change: &Arc<ChunkChange>) {
+        let chunk = change.chunk;
+        let (is_seen, is_slow) = (self.sees(chunk), self.change_bytes >= CHANGE_BYTES);
+        let Some(interest) = self.interests.get_mut(&chunk) else { return };
+        let has_chunk = interest.stage == Stage::Told && interest.unsent == 0 && interest.client.is_some();
+        if !has_chunk || !is_seen || is_slow {
+            return self.changed(chunk);
+        }
+        (interest.client, interest.found) = (Some(change.hash), Some(Ok(Some(change.hash))));
+        self.change_bytes += change.bytes();
+        self.changes.push(change.clone());
     }
 
     /// Reports a possible change of a chunk. Chunks that the client did not ask for are ignored.
@@ -551,6 +595,7 @@ impl SyncServer {
 
     fn tell(&mut self, chunk: ChunkPos, ready: Ready) {
         self.ready_bytes += ready.bytes();
+        self.interests.entry(chunk).and_modify(|interest| interest.unsent = interest.unsent.saturating_add(1));
         self.ready.push_back((chunk, ready));
     }
 
@@ -566,14 +611,14 @@ impl SyncServer {
         let is_asked = mem::take(&mut interest.is_asked);
         let was_missing = interest.is_missing();
         interest.found = Some(match &found {
-            Ok(found) => Ok(found.as_ref().map(|found| found.known)),
+            Ok(found) => Ok(found.as_ref().map(|found| found.hash)),
             Err(()) => Err(()),
         });
         let has_come = was_missing && !interest.is_missing();
         let news = match found {
             Ok(Some(found)) => {
-                match interest.client.replace(found.known) {
-                    Some(known) if known == found.known => is_asked.then_some(Ready::Chunk(ChunkNews::Current(known))),
+                match interest.client.replace(found.hash) {
+                    Some(hash) if hash == found.hash => is_asked.then_some(Ready::Chunk(ChunkNews::Current(hash))),
                     Some(_) if !is_asked => Some(Ready::Change(found)),
                     // Chunks that a client does not have yet are smaller together.
                     _ => Some(Ready::Chunk(found.news())),
@@ -674,11 +719,18 @@ impl SyncServer {
         if let Some(news) = self.actor_news.pop_front() {
             return Some(news);
         }
+        if !self.changes.is_empty() {
+            let changes = mem::take(&mut self.changes);
+            self.change_bytes = 0;
+            self.progress.changes += changes.len() as u64;
+            return Some(ChunkChange::message(changes));
+        }
         match self.ready.front()? {
             (_, Ready::Chunk(_)) => self.next_answers(),
             (_, Ready::Change(found)) => {
-                let (message, bytes) = (found.message().to_vec(), change_bytes(found));
+                let (message, bytes, chunk) = (found.message().to_vec(), change_bytes(found), found.chunk);
                 self.ready.pop_front();
+                self.note_sent(chunk);
                 self.ready_bytes = self.ready_bytes.saturating_sub(bytes);
                 self.progress.sent += 1;
                 self.held_answers = 1;
@@ -707,11 +759,12 @@ impl SyncServer {
             }
             match news {
                 ChunkNews::Current(_) => self.progress.current += 1,
-                ChunkNews::Chunk { .. } => self.progress.sent += 1,
+                ChunkNews::Chunk(_) => self.progress.sent += 1,
                 ChunkNews::Gone | ChunkNews::Unreadable => {}
             }
             bytes += more;
             if let Some((chunk, Ready::Chunk(news))) = self.ready.pop_front() {
+                self.note_sent(chunk);
                 answers.push((chunk, news));
             }
         }
@@ -723,9 +776,13 @@ impl SyncServer {
         Some(ServerMessage::Answers(answers).encode())
     }
 
+    fn note_sent(&mut self, chunk: ChunkPos) {
+        self.interests.entry(chunk).and_modify(|interest| interest.unsent = interest.unsent.saturating_sub(1));
+    }
+
     /// The progress for the client.
     pub fn progress(&self) -> SyncServerProgress {
-        let waiting = self.queue.len() + self.looked_up + self.ready.len() + self.held_answers;
+        let waiting = self.queue.len() + self.looked_up + self.changes.len() + self.ready.len() + self.held_answers;
         SyncServerProgress { waiting, chunks: self.interests.len(), ..self.progress }
     }
 }
@@ -747,5 +804,5 @@ fn change_bytes(found: &FoundChunk) -> usize {
 
 /// The approximate size of an answer in a message.
 fn answer_bytes(news: &ChunkNews) -> usize {
-    16 + if let ChunkNews::Chunk { bytes, .. } = news { bytes.len() } else { 0 }
+    16 + if let ChunkNews::Chunk(bytes) = news { bytes.len() } else { 0 }
 }

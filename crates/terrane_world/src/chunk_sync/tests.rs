@@ -1,5 +1,6 @@
 //! Both sides together, without a network.
 
+mod changing;
 mod editing;
 mod exchange;
 mod fixtures;
@@ -39,17 +40,16 @@ fn client(cache: &Path) -> SyncClient {
     SyncClient::new(Some(ChunkCache::open(cache, CACHE_BYTES).unwrap()))
 }
 
-/// This version of a chunk.
-fn found(chunk: ChunkPos, version: u64, bytes: &[u8]) -> Arc<FoundChunk> {
-    FoundChunk::new(chunk, KnownVersion::of(version, bytes), bytes.into())
+fn found(chunk: ChunkPos, bytes: &[u8]) -> Arc<FoundChunk> {
+    FoundChunk::new(chunk, bytes.into())
 }
 
 fn area(x: i64, z: i64, radius: u32) -> SyncArea {
     SyncArea { center: ChunkPos::new(x, 0, z), radius, vertical: 8 }
 }
 
-/// The chunks of the server's world: version and bytes.
-type World = BTreeMap<ChunkPos, (u64, Arc<[u8]>)>;
+/// The bytes of the chunks of the server's world.
+type World = BTreeMap<ChunkPos, Arc<[u8]>>;
 
 /// A server, a client, and a connection with latency between them.
 struct Wire {
@@ -109,8 +109,7 @@ impl Wire {
         self.looked_up.push_back(self.server.wanted(64));
         while self.looked_up.len() > self.latency {
             for chunk in self.looked_up.pop_front().unwrap() {
-                let found = |(version, bytes): &(u64, Arc<[u8]>)| found(chunk, *version, bytes);
-                self.server.found(chunk, Ok(self.world.get(&chunk).map(found)));
+                self.server.found(chunk, Ok(self.world.get(&chunk).map(|bytes| found(chunk, bytes))));
             }
         }
         self.down.push_back(self.server.messages(self.now));
@@ -141,14 +140,13 @@ impl Wire {
     }
 
     fn edit(&mut self, chunk: ChunkPos, bytes: &[u8]) {
-        let version = self.world.get(&chunk).map_or(0, |(version, _)| version + 1);
-        self.world.insert(chunk, (version, bytes.into()));
+        self.world.insert(chunk, bytes.into());
         self.server.changed(chunk);
     }
 
     /// Checks that the client has exactly the chunks of the area as they are in the world.
     fn assert_right(&self, area: SyncArea) {
-        for (chunk, (_, bytes)) in self.world.iter().filter(|(chunk, _)| area.contains(**chunk)) {
+        for (chunk, bytes) in self.world.iter().filter(|(chunk, _)| area.contains(**chunk)) {
             assert_eq!(self.told.get(chunk), Some(&(bytes.to_vec(), true)), "{chunk}");
         }
         for chunk in self.told.keys() {
@@ -172,7 +170,7 @@ fn world(radius: i64) -> World {
     let mut world = World::new();
     for (x, z) in (-radius..=radius).flat_map(|x| (-radius..=radius).map(move |z| (x, z))) {
         for y in -2..3 {
-            world.insert(ChunkPos::new(x, y, z), (0, format!("{x} {y} {z}").into_bytes().into()));
+            world.insert(ChunkPos::new(x, y, z), format!("{x} {y} {z}").into_bytes().into());
         }
     }
     world

@@ -47,8 +47,8 @@ fn ask(wire: &mut Wire, ids: std::ops::Range<u64>) -> Vec<u64> {
 
 fn look_up(wire: &mut Wire) {
     for chunk in wire.server.wanted(64) {
-        let (version, bytes) = &wire.world[&chunk];
-        wire.server.found(chunk, Ok(Some(found(chunk, *version, bytes))));
+        let bytes = &wire.world[&chunk];
+        wire.server.found(chunk, Ok(Some(found(chunk, bytes))));
     }
 }
 
@@ -125,7 +125,7 @@ fn a_question_from_before_newer_news_is_answered_with_the_whole_chunk() {
     wire.edit(HERE.chunk(), b"with the block");
     look_up(&mut wire);
     // The client asks with its old state, which is also the newest one by the time of the look-up.
-    let known = Some(KnownVersion::of(before.0, &before.1));
+    let known = Some(ChunkHash::of(&before));
     let question = ChunkQuestions { area: wire.server.area().unwrap(), questions: vec![(HERE.chunk(), known)] };
     wire.server.receive(&question.encode()).unwrap();
     wire.world.insert(HERE.chunk(), before);
@@ -144,7 +144,7 @@ fn a_look_up_that_began_before_an_edit_does_not_answer_it() {
     ask(&mut wire, 0..1);
     wire.edit(HERE.chunk(), b"with the block");
     wire.server.edit_decided(0, HERE.chunk(), true);
-    wire.server.found(HERE.chunk(), Ok(Some(found(HERE.chunk(), before.0, &before.1))));
+    wire.server.found(HERE.chunk(), Ok(Some(found(HERE.chunk(), &before))));
     assert_eq!(hear(&mut wire), [format!("chunk {}", HERE.chunk())]);
     look_up(&mut wire);
     assert_eq!(hear(&mut wire), [format!("chunk {}", HERE.chunk()), "edit 0: true".into()]);
@@ -240,12 +240,15 @@ fn a_client_that_never_reads_gets_no_more_answers() {
 fn a_message_of_too_many_edits_is_invalid() {
     let edit =
         SyncEdit { id: u64::MAX, position: BlockPos::new(i64::MIN, i64::MIN, i64::MIN), block: u32::MAX, base: None };
-    let base = Some(KnownVersion { version: u64::MAX, checksum: u32::MAX });
+    let base = Some(ChunkHash(u64::MAX));
     let most = EditRequests { edits: vec![SyncEdit { base, ..edit }; 1_024] };
     assert_eq!(EditRequests::decode(&most.encode()), Some(Ok(most.clone())));
     let more = EditRequests { edits: vec![edit; 1_025] };
     assert!(matches!(EditRequests::decode(&more.encode()), Some(Err(SyncError::Malformed { .. }))));
-    assert!(matches!(EditRequests::decode(&vec![2; 1 << 20]), Some(Err(SyncError::TooLarge { .. }))));
+    assert!(matches!(
+        EditRequests::decode(&[&[PROTOCOL, 1][..], &[0; 1 << 20]].concat()),
+        Some(Err(SyncError::TooLarge { .. }))
+    ));
     let answers = EditMessage::Answers(vec![EditAnswer { id: 0, is_accepted: true }; 1_025]);
     assert!(matches!(EditMessage::decode(&answers.encode()), Some(Err(SyncError::Malformed { .. }))));
 }
@@ -267,8 +270,8 @@ fn an_action_is_answered_after_all_of_its_chunks() {
     let waiting = wire.server.wanted(64);
     assert_eq!(waiting.len(), 2);
     let found_of = |wire: &mut Wire, chunk: ChunkPos| {
-        let (version, bytes) = wire.world[&chunk].clone();
-        wire.server.found(chunk, Ok(Some(found(chunk, version, &bytes))));
+        let bytes = wire.world[&chunk].clone();
+        wire.server.found(chunk, Ok(Some(found(chunk, &bytes))));
     };
     found_of(&mut wire, waiting[0]);
     assert_eq!(hear(&mut wire), [format!("chunk {}", waiting[0])], "the other is on its way");

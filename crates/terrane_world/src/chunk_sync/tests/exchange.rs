@@ -71,7 +71,7 @@ fn no_more_bytes_are_sent_than_allowed() {
         (0..2_000).map(|_| next()).collect()
     };
     for x in -3..=3 {
-        wire.world.insert(ChunkPos::new(x, 0, 0), (0, bytes().into()));
+        wire.world.insert(ChunkPos::new(x, 0, 0), bytes().into());
     }
     wire.client.look(area(0, 0, 5));
     while wire.client.progress().answered < 81 * 5 {
@@ -103,12 +103,12 @@ fn clients_share_the_message_about_a_change() {
         welcome_of(server);
         let questions = chunks.map(|chunk| (chunk, None)).into();
         server.receive(&ChunkQuestions { area: area(0, 0, 2), questions }.encode()).unwrap();
-        server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(Some(found(*chunk, 0, b"before")))));
+        server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(Some(found(*chunk, b"before")))));
         assert_eq!(server.messages(Duration::from_secs(10)).len(), 1);
         chunks.iter().for_each(|chunk| server.changed(*chunk));
         assert_eq!(server.wanted(usize::MAX), chunks);
     }
-    let changes = chunks.map(|chunk| found(chunk, 1, b"after"));
+    let changes = chunks.map(|chunk| found(chunk, b"after"));
     // In place of the first message, so that it is seen whether clients share it.
     changes[0].message.set(b"shared".to_vec()).unwrap();
     for mut server in servers {
@@ -117,7 +117,7 @@ fn clients_share_the_message_about_a_change() {
         let messages = server.messages(Duration::from_secs(11));
         assert_eq!((messages.len(), server.progress().waiting), (2, 0));
         assert_eq!(messages[0], b"shared");
-        let news = ChunkNews::Chunk { version: 1, bytes: b"after".to_vec() };
+        let news = ChunkNews::Chunk(b"after".to_vec());
         assert_eq!(ServerMessage::decode(&messages[1]), Ok(ServerMessage::Answers(vec![(chunks[1], news)])));
     }
 }
@@ -133,7 +133,7 @@ fn chunks_that_appear_come_together() {
     server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(None)));
     assert_eq!(server.messages(Duration::from_secs(10)).len(), 1);
     server.column_changed(chunks[0].column());
-    server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(Some(found(*chunk, 0, b"ground")))));
+    server.wanted(usize::MAX).iter().for_each(|chunk| server.found(*chunk, Ok(Some(found(*chunk, b"ground")))));
     assert_eq!(server.messages(Duration::from_secs(11)).len(), 1);
     assert_eq!(server.progress().sent, 5);
 }
@@ -151,7 +151,7 @@ fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
     let (mut longest, mut answered) = (0, 0);
     for second in 10..100 {
         for chunk in server.wanted(usize::MAX) {
-            server.found(chunk, Ok(Some(found(chunk, 0, &[7; CHUNK]))));
+            server.found(chunk, Ok(Some(found(chunk, &[7; CHUNK]))));
         }
         for message in server.messages(Duration::from_secs(second)) {
             let Ok(ServerMessage::Answers(answers)) = ServerMessage::decode(&message) else { panic!("no answers") };
@@ -164,8 +164,8 @@ fn a_message_of_the_server_is_about_48_kib_before_it_is_compressed() {
     assert!((most - 1..=most + 1).contains(&longest), "{longest} chunks in one message");
 }
 
-/// Promise, multiplayer: A client's chunk counts as current only if its checksum is right too.
-/// Promise, chunk sync: A client's chunk counts as current only if its checksum is right too.
+/// Promise, multiplayer: A client's chunk counts as current only if the hash of its content is right.
+/// Promise, chunk sync: A client's chunk counts as current only if the hash of its content is right.
 #[test]
 fn a_server_that_was_set_back_is_not_believed_to_be_current() {
     let folder = tempfile::tempdir().unwrap();

@@ -9,12 +9,12 @@ fn chunk(x: i64, y: i64, z: i64) -> ChunkPos {
     ChunkPos::new(x, y, z)
 }
 
-/// A server's message after the first byte, decompressed.
+/// A server's message after the first two bytes, decompressed.
 fn plain(message: &ServerMessage) -> Vec<u8> {
     let encoded = message.encode();
-    assert_eq!(encoded[0], 1);
+    assert_eq!(encoded[..2], [4, 0]);
     let mut plain = Vec::new();
-    flate2::read::ZlibDecoder::new(&encoded[1..]).read_to_end(&mut plain).unwrap();
+    flate2::read::ZlibDecoder::new(&encoded[2..]).read_to_end(&mut plain).unwrap();
     plain
 }
 
@@ -22,11 +22,11 @@ fn plain(message: &ServerMessage) -> Vec<u8> {
 #[test]
 fn a_clients_message_has_the_bytes_of_the_table() {
     let area = SyncArea { center: chunk(1, -2, 3), radius: 4, vertical: 5 };
-    let known = Some(KnownVersion { version: 7, checksum: 128 });
+    let known = Some(ChunkHash(7 << 56 | 128));
     let questions = vec![(chunk(0, 0, -1), None), (chunk(300, 0, 0), known)];
     let area_bytes = [2, 3, 6, 4, 5];
-    let question_bytes = [2, 0, 0, 1, 0, 0xd8, 4, 0, 0, 1, 7, 0x80, 1];
-    let expected = [&[1][..], &area_bytes, &question_bytes].concat();
+    let question_bytes = [2, 0, 0, 1, 0, 0xd8, 4, 0, 0, 1, 128, 0, 0, 0, 0, 0, 0, 7];
+    let expected = [&[4, 0][..], &area_bytes, &question_bytes].concat();
     assert_eq!(ChunkQuestions { area, questions }.encode(), expected);
 }
 
@@ -55,14 +55,14 @@ fn a_servers_first_message_has_the_bytes_of_the_table() {
 #[test]
 fn a_servers_answers_have_the_bytes_of_the_table() {
     let news = [
-        ChunkNews::Current(KnownVersion { version: 7, checksum: 128 }),
-        ChunkNews::Chunk { version: 5, bytes: vec![1, 2, 3] },
+        ChunkNews::Current(ChunkHash(7 << 56 | 128)),
+        ChunkNews::Chunk(vec![1, 2, 3]),
         ChunkNews::Gone,
         ChunkNews::Unreadable,
     ];
     let answers = (0..).zip(news).map(|(y, news)| (chunk(-1, y, 0), news));
-    let current = [1, 0, 0, 0, 7, 0x80, 1];
-    let here = [1, 2, 0, 1, 5, 3, 1, 2, 3];
+    let current = [1, 0, 0, 0, 128, 0, 0, 0, 0, 0, 0, 7];
+    let here = [1, 2, 0, 1, 3, 1, 2, 3];
     let gone_and_unreadable = [1, 4, 0, 2, 1, 6, 0, 3];
     let expected = [&[1, 4][..], &current, &here, &gone_and_unreadable].concat();
     assert_eq!(plain(&ServerMessage::Answers(answers.collect())), expected);
@@ -71,22 +71,22 @@ fn a_servers_answers_have_the_bytes_of_the_table() {
 /// Promise, chunk sync: Chunk sync messages are in postcard's format with the documented fields, a server's compressed by zlib.
 #[test]
 fn messages_about_edits_have_the_bytes_of_the_tables() {
-    let base = Some(KnownVersion { version: 7, checksum: 128 });
+    let base = Some(ChunkHash(7 << 56 | 128));
     let edits = vec![
         SyncEdit { id: 300, position: crate::space::BlockPos::new(1, -2, 3), block: 5, base },
         SyncEdit { id: 1, position: crate::space::BlockPos::new(0, 0, 0), block: 0, base: None },
     ];
-    let first = [0xac, 2, 2, 3, 6, 5, 1, 7, 0x80, 1];
+    let first = [0xac, 2, 2, 3, 6, 5, 1, 128, 0, 0, 0, 0, 0, 0, 7];
     let second = [1, 0, 0, 0, 0, 0];
-    assert_eq!(EditRequests { edits }.encode(), [&[2, 2][..], &first, &second].concat());
+    assert_eq!(EditRequests { edits }.encode(), [&[4, 1, 2][..], &first, &second].concat());
     let answers = [(300, true), (1, false)].map(|(id, is_accepted)| EditAnswer { id, is_accepted });
     for (message, expected) in
         [(EditMessage::Taken, &[0][..]), (EditMessage::Answers(answers.into()), &[1, 2, 0xac, 2, 1, 1, 0])]
     {
         let encoded = message.encode();
-        assert_eq!(encoded[0], 2);
+        assert_eq!(encoded[..2], [4, 1]);
         let mut plain = Vec::new();
-        flate2::read::ZlibDecoder::new(&encoded[1..]).read_to_end(&mut plain).unwrap();
+        flate2::read::ZlibDecoder::new(&encoded[2..]).read_to_end(&mut plain).unwrap();
         assert_eq!(plain, expected);
         assert_eq!(EditMessage::decode(&encoded), Some(Ok(message)));
     }

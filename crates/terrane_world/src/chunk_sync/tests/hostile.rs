@@ -3,13 +3,19 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Promise, chunk sync: Each message of chunk sync begins with a byte 1, with a byte 2 if it is about edits, or with a byte 3 if it is about actions.
+/// Promise, chunk sync: Each message of chunk sync begins with the number of the protocol and a byte for its kind. A program of another protocol says which of the two is older.
 /// Promise, chunk sync: A client's message has at most 1,024 questions.
 /// Promise, chunk sync: A client's message is at most 64 KiB long.
 #[test]
 fn a_message_says_what_is_wrong_with_it() {
-    assert_eq!(ChunkQuestions::decode(&[]), Err(SyncError::Malformed { reason: "it is empty".into() }));
-    assert_eq!(ServerMessage::decode(&[9, 0]), Err(SyncError::Format { found: 9, known: 3 }));
+    let unknown = SyncError::Malformed { reason: "it is of no known kind".into() };
+    assert_eq!(ChunkQuestions::decode(&[]), Err(unknown.clone()));
+    assert_eq!(ServerMessage::decode(&[PROTOCOL, 99]), Err(unknown));
+    let older = ServerMessage::decode(&[3, 0]).unwrap_err();
+    assert_eq!(older.to_string(), "the other side speaks protocol 3 and this one 4: update the older of the two");
+    let older = server(SyncLimits::default()).receive(&[2, 1, 0, 0, 0, 0, 0]);
+    assert_eq!(older, Err(SyncError::Protocol { found: 2 }));
+    assert_eq!(SyncClient::new(None).receive(&[9, 0]), Err(SyncError::Protocol { found: 9 }));
     let questions = |count: usize| {
         let question = (ChunkPos::default(), None);
         ChunkQuestions { area: area(0, 0, 1), questions: vec![question; count] }
@@ -18,7 +24,7 @@ fn a_message_says_what_is_wrong_with_it() {
     assert_eq!(ChunkQuestions::decode(&most.encode()), Ok(most));
     let too_many = ChunkQuestions::decode(&questions(MAX_QUESTIONS + 1).encode());
     assert!(matches!(too_many, Err(SyncError::Malformed { .. })));
-    assert!(matches!(ChunkQuestions::decode(&vec![1; 1 << 20]), Err(SyncError::TooLarge { .. })));
+    assert!(matches!(ChunkQuestions::decode(&vec![PROTOCOL; 1 << 20]), Err(SyncError::TooLarge { .. })));
     let mut long = questions(1).encode();
     long.push(0);
     assert_eq!(ChunkQuestions::decode(&long), Err(SyncError::Malformed { reason: "1 bytes follow its end".into() }));
@@ -28,7 +34,7 @@ fn a_message_says_what_is_wrong_with_it() {
 #[test]
 fn a_message_that_inflates_without_end_is_broken_off() {
     let bytes = vec![0; 65 << 20];
-    let chunk = (ChunkPos::default(), ChunkNews::Chunk { version: 0, bytes });
+    let chunk = (ChunkPos::default(), ChunkNews::Chunk(bytes));
     let bomb = ServerMessage::Answers(vec![chunk]).encode();
     assert!(bomb.len() < 1 << 20);
     assert_eq!(ServerMessage::decode(&bomb), Err(SyncError::TooLarge { limit: 64 << 20 }));
@@ -99,8 +105,8 @@ fn a_client_that_asks_for_the_whole_world_gets_its_limits() {
     assert_eq!(server.progress().waiting, 6);
 }
 
-/// Questions for all chunks of an area of the dimension, without known versions.
-fn all_of(area: SyncArea) -> Vec<(ChunkPos, Option<KnownVersion>)> {
+/// Questions for all chunks of an area of the dimension, of a client that has none.
+fn all_of(area: SyncArea) -> Vec<(ChunkPos, Option<ChunkHash>)> {
     let chunks = area.columns().into_iter().flat_map(|column| (-2..3).map(move |y| column.chunk(y)));
     chunks.map(|chunk| (chunk, None)).collect()
 }
@@ -156,14 +162,14 @@ fn a_question_that_is_repeated_is_looked_up_once() {
     let mut server = server(SyncLimits { bytes_per_second: 1 << 40, ..SyncLimits::default() });
     welcome_of(&mut server);
     let [there, nowhere, broken] = [0, 1, 2].map(|x| ChunkPos::new(x, 0, 0));
-    let known = KnownVersion::of(3, b"ground");
+    let known = ChunkHash::of(b"ground");
     let ask = |server: &mut SyncServer, known| {
         let questions = [(there, known), (nowhere, None), (broken, None)];
         let questions = questions.into();
         server.receive(&ChunkQuestions { area: area(0, 0, 4), questions }.encode()).unwrap();
     };
     let find = |server: &mut SyncServer| {
-        server.found(there, Ok(Some(found(there, 3, b"ground"))));
+        server.found(there, Ok(Some(found(there, b"ground"))));
         server.found(nowhere, Ok(None));
         server.found(broken, Err(()));
     };
@@ -205,9 +211,9 @@ fn what_could_not_be_read_is_looked_up_again_and_told_once_it_can_be() {
     server.found(low, Err(()));
     server.messages(Duration::from_secs(30));
     assert_eq!(server.wanted(64), [low]);
-    server.found(low, Ok(Some(found(low, 3, b"ground"))));
+    server.found(low, Ok(Some(found(low, b"ground"))));
     assert_eq!(server.wanted(64), [high]);
-    server.found(high, Ok(Some(found(high, 3, b"ground"))));
+    server.found(high, Ok(Some(found(high, b"ground"))));
     server.messages(Duration::from_secs(40));
     assert_eq!(server.progress().sent, 2);
 }
@@ -272,7 +278,7 @@ proptest! {
     #[test]
     fn a_flipped_bit_is_a_message_or_an_error(flips in proptest::collection::vec(any::<u16>(), 1..4)) {
         let mut server = server(SyncLimits::default());
-        let question = (ChunkPos::new(1, 2, 3), Some(KnownVersion { version: 7, checksum: 9 }));
+        let question = (ChunkPos::new(1, 2, 3), Some(ChunkHash(9)));
         let mut asked = ChunkQuestions { area: area(0, 0, 5), questions: vec![question; 20] }.encode();
         let mut welcome = welcome_of(&mut server);
         for flip in flips {

@@ -75,10 +75,9 @@ struct Game {
     /// The changed chunks and the decisions of ticks.
     published: Line<(BTreeMap<ChunkPos, Arc<Chunk>>, Vec<(u64, ChunkPos, bool)>)>,
     seen_by_server: BTreeMap<ChunkPos, Arc<Chunk>>,
-    version: u64,
     server: SyncServer,
     limits: SyncLimits,
-    looked_up: Line<(ChunkPos, (KnownVersion, Arc<[u8]>))>,
+    looked_up: Line<(ChunkPos, Arc<[u8]>)>,
     up: Line<Vec<u8>>,
     down: Line<Vec<u8>>,
     client: SyncClient,
@@ -114,7 +113,6 @@ impl Game {
             inbox: Vec::new(),
             published: Line::new(slowness),
             seen_by_server: chunks.collect(),
-            version: 0,
             limits,
             looked_up: Line::new(slowness * 2),
             up: Line::new(delay),
@@ -159,13 +157,16 @@ impl Game {
 
     /// The server's main world.
     fn serve(&mut self) {
-        for (chunk, (known, bytes)) in self.looked_up.arrived(self.now) {
-            self.server.found(chunk, Ok(Some(FoundChunk::new(chunk, known, bytes))));
+        for (chunk, bytes) in self.looked_up.arrived(self.now) {
+            self.server.found(chunk, Ok(Some(FoundChunk::new(chunk, bytes))));
         }
         for (changed, decided) in self.published.arrived(self.now) {
             for (chunk, blocks) in changed {
-                self.seen_by_server.insert(chunk, blocks);
-                self.server.changed(chunk);
+                let before = self.seen_by_server.insert(chunk, blocks.clone()).unwrap_or_default();
+                match ChunkChange::between(chunk, &before, &blocks, &self.registry) {
+                    Some(change) if !self.dice.one_in(8) => self.server.take_change(&change),
+                    _ => self.server.changed(chunk),
+                }
             }
             decided.into_iter().for_each(|(id, chunk, is_accepted)| self.server.edit_decided(id, chunk, is_accepted));
         }
@@ -181,13 +182,11 @@ impl Game {
             }
         }
         // The chunks are as the server sees them now, whenever the answer comes.
-        self.version += u64::from(self.dice.one_in(20));
         for chunk in self.server.wanted(64) {
             let blocks = self.seen_by_server.get(&chunk).cloned().unwrap_or_default();
             let mut bytes = Vec::new();
             format::encode(&(), &blocks, &[], &mut bytes).unwrap();
-            let found = (KnownVersion::of(self.version, &bytes), bytes.into());
-            self.looked_up.send(self.now, &mut self.dice, (chunk, found));
+            self.looked_up.send(self.now, &mut self.dice, (chunk, bytes.into()));
         }
         if self.dice.one_in(20) {
             // The viewer of the client sees farther now, or less far.

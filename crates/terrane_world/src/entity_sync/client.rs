@@ -1,0 +1,131 @@
+//! [`EntityClient`]: the entities around one client.
+
+use super::PERIODS;
+use super::messages::{EntityMessageError, Event, read_message, read_packet};
+use super::place::EntityPlace;
+use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
+use std::mem;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// The most entities that a client keeps.
+const MAX_ENTITIES: usize = 1 << 16;
+/// The most component types of a server.
+const MAX_TYPES: usize = 1 << 12;
+
+/// News of an entity.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EntityNews {
+    /// The entity has come into sight, with these components: the names of their types, and their values.
+    Appeared {
+        /// The stable id.
+        id: Uuid,
+        /// Where it is.
+        place: EntityPlace,
+        /// The dimension's clock at that place.
+        clock: Duration,
+        /// The components.
+        components: Vec<(String, Vec<u8>)>,
+    },
+    /// The entity has moved.
+    Moved {
+        /// The stable id.
+        id: Uuid,
+        /// Where it is.
+        place: EntityPlace,
+        /// The dimension's clock at that place.
+        clock: Duration,
+        /// The number of ticks after which its next place comes, if it goes on.
+        period: u32,
+    },
+    /// Components of the entity have changed; `None` for one that it does not have any more.
+    Changed {
+        /// The stable id.
+        id: Uuid,
+        /// The components.
+        components: Vec<(String, Option<Vec<u8>>)>,
+    },
+    /// The entity is gone, or out of sight.
+    Left(Uuid),
+}
+
+/// The entities around one client. See the [module](super).
+#[derive(Debug, Default)]
+pub struct EntityClient {
+    types: Vec<String>,
+    /// The ids of entities by their numbers, and the times of their places.
+    entities: FxHashMap<u32, (Uuid, Duration)>,
+    news: VecDeque<EntityNews>,
+}
+
+impl EntityClient {
+    /// Takes in a message or a packet. Returns `false` if it is not about entities.
+    ///
+    /// # Errors
+    /// Fails if it is invalid. What it says before that counts.
+    pub fn receive(&mut self, message: &[u8]) -> Result<bool, EntityMessageError> {
+        if let Some(events) = read_message(message) {
+            events?.into_iter().try_for_each(|event| self.take(event))?;
+            return Ok(true);
+        }
+        let Self { entities, news, .. } = self;
+        let read = read_packet(message, |net, cell, rate, place, clock| {
+            // Its message may be on its way, or it may be the client's own.
+            let Some((id, known)) = entities.get_mut(&net).filter(|(_, known)| *known < clock) else { return };
+            *known = clock;
+            let period = PERIODS.get(usize::from(rate)).copied().unwrap_or(1);
+            news.push_back(EntityNews::Moved { id: *id, place: place.in_cell(cell), clock, period });
+        });
+        read.transpose().map(|read| read.is_some())
+    }
+
+    fn take(&mut self, event: Event<'_>) -> Result<(), EntityMessageError> {
+        match event {
+            Event::Reset { types } => {
+                if types.len() > MAX_TYPES {
+                    return Err(EntityMessageError::TooMany { what: "component types", limit: MAX_TYPES });
+                }
+                self.forget();
+                self.types = types.into_iter().map(str::to_owned).collect();
+            }
+            Event::Appear { net, id, cell, place, millis, components } => {
+                if self.entities.len() >= MAX_ENTITIES {
+                    return Err(EntityMessageError::TooMany { what: "entities", limit: MAX_ENTITIES });
+                }
+                let clock = Duration::from_millis(millis);
+                self.entities.insert(net, (id, clock));
+                let named = |(number, value): (u16, &[u8])| Some((self.name(number)?, value.to_vec()));
+                let components = components.into_iter().filter_map(named).collect();
+                self.news.push_back(EntityNews::Appeared { id, place: place.in_cell(cell), clock, components });
+            }
+            Event::Change { net, components } => {
+                let Some((id, _)) = self.entities.get(&net).copied() else { return Ok(()) };
+                let named =
+                    |(number, value): (u16, Option<&[u8]>)| Some((self.name(number)?, value.map(<[u8]>::to_vec)));
+                let components = components.into_iter().filter_map(named).collect();
+                self.news.push_back(EntityNews::Changed { id, components });
+            }
+            Event::Leave { net } => {
+                let left = self.entities.remove(&net).map(|(id, _)| EntityNews::Left(id));
+                self.news.extend(left);
+            }
+        }
+        Ok(())
+    }
+
+    fn name(&self, number: u16) -> Option<String> {
+        self.types.get(usize::from(number)).cloned()
+    }
+
+    /// Forgets all entities, as after a lost connection.
+    pub fn forget(&mut self) {
+        let gone = mem::take(&mut self.entities).into_values().map(|(id, _)| EntityNews::Left(id));
+        self.news.extend(gone);
+    }
+
+    /// The next news.
+    pub fn next_news(&mut self) -> Option<EntityNews> {
+        self.news.pop_front()
+    }
+}

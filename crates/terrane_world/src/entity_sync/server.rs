@@ -1,0 +1,253 @@
+//! [`EntityServer`]: the entities of a dimension and the clients that see them.
+
+mod cells;
+mod client;
+
+use super::messages::{Event, PacketWriter};
+use super::place::{EntityPlace, ShortPlace};
+use crate::space::ChunkPos;
+use cells::Cells;
+use client::Client;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// What a client may see of entities.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EntityLimits {
+    /// The radius within which the client sees entities, in chunks, also up and down.
+    pub radius: u32,
+    /// The number of bytes about entities that the client gets per second. Messages are sent in any case, and places wait for them, up to
+    /// half a second.
+    pub bytes_per_second: u32,
+}
+
+impl Default for EntityLimits {
+    /// A radius of 6 chunks, 12 KiB per second.
+    fn default() -> Self {
+        Self { radius: 6, bytes_per_second: 12 << 10 }
+    }
+}
+
+/// What a tick has for a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForClient {
+    /// The client.
+    pub client: u64,
+    /// A message, to be delivered reliably and in order.
+    pub message: Option<Vec<u8>>,
+    /// Packets of about 1,100 bytes, which may be lost.
+    pub packets: Vec<Vec<u8>>,
+}
+
+/// An entity that clients may see.
+#[derive(Debug)]
+struct Entity {
+    id: Uuid,
+    cell: ChunkPos,
+    place: ShortPlace,
+    /// The dimension's clock at that place, in milliseconds.
+    millis: u64,
+    /// The tick in which the place was new.
+    moved: u32,
+    components: BTreeMap<u16, Vec<u8>>,
+}
+
+impl Entity {
+    fn appear(&self, net: u32) -> Event<'_> {
+        let Self { id, cell, place, millis, .. } = *self;
+        let components = self.components.iter().map(|(number, value)| (*number, value.as_slice())).collect();
+        Event::Appear { net, id, cell, place, millis, components }
+    }
+}
+
+/// The entities of a dimension that clients may see, and the clients. See the [module](super).
+#[derive(Debug, Default)]
+pub struct EntityServer {
+    types: Vec<String>,
+    /// Counts the calls of [`tick`](Self::tick).
+    tick: u32,
+    last: u32,
+    numbers: FxHashMap<Uuid, u32>,
+    entities: FxHashMap<u32, Entity>,
+    cells: Cells,
+    clients: BTreeMap<u64, Client>,
+}
+
+impl EntityServer {
+    /// No entities and no clients. These are the names of the component types, in the order of their numbers.
+    pub fn new(types: Vec<String>) -> Self {
+        Self { types, ..Self::default() }
+    }
+
+    /// The number of entities.
+    pub fn len(&self) -> usize {
+        self.entities.len()
+    }
+
+    /// Returns `true` if there are no entities.
+    pub fn is_empty(&self) -> bool {
+        self.entities.is_empty()
+    }
+
+    /// Reports where an entity is, by the dimension's clock, and its changed components; `None` for one that it does not have any more. A
+    /// new entity has all of its components.
+    pub fn put(&mut self, id: Uuid, place: EntityPlace, clock: Duration, changes: Vec<(u16, Option<Vec<u8>>)>) {
+        let (cell, short, millis) = (place.cell(), place.short(), clock.as_millis() as u64);
+        let net = match self.numbers.get(&id) {
+            Some(net) => *net,
+            None => return self.appear(id, (cell, short, millis), changes),
+        };
+        let Some(entity) = self.entities.get_mut(&net) else { return };
+        let before = entity.cell;
+        if (entity.cell, entity.place) != (cell, short) {
+            (entity.cell, entity.place, entity.moved) = (cell, short, self.tick);
+            entity.millis = millis;
+        }
+        let mut changed = 0_u64;
+        for (number, value) in changes {
+            let is_news = match value {
+                Some(value) => entity.components.insert(number, value.clone()).as_ref() != Some(&value),
+                None => entity.components.remove(&number).is_some(),
+            };
+            changed |= u64::from(is_news) << number.min(63);
+        }
+        let mut is_new_cell = false;
+        if before != cell {
+            self.cells.remove(before, net);
+            is_new_cell = self.cells.insert(cell, net);
+        }
+        if before == cell && changed == 0 {
+            return;
+        }
+        for client in self.clients.values_mut() {
+            let sees = client.sees(cell, id);
+            client.is_planned &= !(is_new_cell && sees);
+            match (client.sees(before, id), sees) {
+                (false, true) => client.tell(&entity.appear(net)),
+                (true, false) => client.leave(net),
+                (true, true) if changed != 0 => client.owe(net, changed),
+                _ => {}
+            }
+        }
+    }
+
+    fn appear(
+        &mut self,
+        id: Uuid,
+        (cell, place, millis): (ChunkPos, ShortPlace, u64),
+        changes: Vec<(u16, Option<Vec<u8>>)>,
+    ) {
+        self.last += 1;
+        let net = self.last;
+        let components = changes.into_iter().filter_map(|(number, value)| Some((number, value?))).collect();
+        let entity = Entity { id, cell, place, millis, moved: self.tick, components };
+        let is_new_cell = self.cells.insert(cell, net);
+        for client in self.clients.values_mut().filter(|client| client.sees(cell, id)) {
+            client.is_planned &= !is_new_cell;
+            client.tell(&entity.appear(net));
+        }
+        self.numbers.insert(id, net);
+        self.entities.insert(net, entity);
+    }
+
+    /// Reports that an entity is gone. Returns its components; `None` if it was not there.
+    pub fn remove(&mut self, id: Uuid) -> Option<BTreeMap<u16, Vec<u8>>> {
+        let net = self.numbers.remove(&id)?;
+        let Entity { cell, components, .. } = self.entities.remove(&net)?;
+        self.cells.remove(cell, net);
+        self.clients.values_mut().filter(|client| client.sees(cell, id)).for_each(|client| client.leave(net));
+        Some(components)
+    }
+
+    /// Adds a client, or changes its limits. It sees nothing before it [looks](Self::look) somewhere.
+    pub fn connect(&mut self, client: u64, limits: EntityLimits) {
+        match self.clients.get_mut(&client) {
+            Some(known) if known.limits == limits => {}
+            _ => _ = self.clients.insert(client, Client::new(limits)),
+        }
+    }
+
+    /// Removes a client.
+    pub fn disconnect(&mut self, client: u64) {
+        self.clients.remove(&client);
+    }
+
+    /// Lets a client see the entities around this cell, except for its own one.
+    pub fn look(&mut self, client: u64, center: ChunkPos, own: Option<Uuid>) {
+        let Some(client) = self.clients.get_mut(&client) else { return };
+        if client.center == Some(center) && client.own == own {
+            return;
+        }
+        let before = (client.center, client.own);
+        let mut around = self.cells.around(center, client.limits.radius);
+        around.extend(before.0.into_iter().flat_map(|center| self.cells.around(center, client.limits.radius)));
+        around.sort_unstable();
+        around.dedup();
+        for cell in around {
+            for net in self.cells.members(cell) {
+                let Some(entity) = self.entities.get(net) else { continue };
+                let saw = client.sees(cell, entity.id);
+                (client.center, client.own) = (Some(center), own);
+                match (saw, client.sees(cell, entity.id)) {
+                    (false, true) => client.tell(&entity.appear(*net)),
+                    (true, false) => client.leave(*net),
+                    _ => {}
+                }
+                (client.center, client.own) = before;
+            }
+        }
+        (client.center, client.own) = (Some(center), own);
+        client.is_planned = false;
+    }
+
+    /// Notes whether a client takes in what it is sent. What is for it waits meanwhile. If that becomes too much, the client starts anew.
+    pub fn set_reading(&mut self, client: u64, is_reading: bool) {
+        if let Some(client) = self.clients.get_mut(&client) {
+            client.is_reading = is_reading;
+        }
+    }
+
+    /// Ends a tick: call this 20 times per second, with the time since any fixed moment, and the dimension's clock. Returns what there is for
+    /// clients.
+    pub fn tick(&mut self, now: Duration, clock: Duration) -> Vec<ForClient> {
+        self.tick = self.tick.wrapping_add(1);
+        let Self { types, tick, entities, cells, clients, .. } = self;
+        cells.begin_tick(*tick);
+        let millis = clock.as_millis() as u64;
+        let mut all = Vec::new();
+        for (key, client) in clients {
+            if !client.is_reading {
+                continue;
+            }
+            if client.is_lost {
+                client.begin(types);
+                let around = client.center.map(|center| cells.around(center, client.limits.radius));
+                for cell in around.into_iter().flatten() {
+                    let members = cells.members(cell).iter().filter_map(|net| Some((net, entities.get(net)?)));
+                    let own = client.own;
+                    let seen = members.filter(|(_, entity)| own != Some(entity.id));
+                    seen.for_each(|(net, entity)| client.tell(&entity.appear(*net)));
+                }
+            }
+            client.pay(*tick, entities);
+            let message = client.take_message();
+            let mut packets = PacketWriter::new(millis);
+            if client.begin_packets(now, message.as_ref().map_or(0, Vec::len)) {
+                client.plan(*key as u32, *tick, cells, entities);
+                client.send_places(*tick, cells, entities, &mut packets);
+            }
+            let packets = packets.finish();
+            if message.is_some() || !packets.is_empty() {
+                all.push(ForClient { client: *key, message, packets });
+            }
+        }
+        all
+    }
+
+    /// The number of times that the places of a cell were encoded. It does not grow with the number of clients.
+    pub fn encodings(&self) -> u64 {
+        self.cells.encodings
+    }
+}

@@ -1,0 +1,186 @@
+//! [`ClientPort`]: where the messages of one client wait, between the sync thread and a transport.
+
+use super::packets::{self, SentBody};
+use crate::chunk_sync::{ClientMessage, SyncError, SyncServerProgress};
+use crate::simulation::Steer;
+use std::fmt::{self, Debug, Formatter};
+use std::mem;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The bytes of a client that may wait for the sync thread.
+const MAX_INCOMING: usize = 1 << 20;
+/// The steps of a client that may wait.
+const MAX_STEPS: usize = 256;
+
+/// The messages of one client, in both directions: for a transport that runs on threads of its own. It is cheap to clone.
+#[derive(Clone)]
+pub struct ClientPort(Arc<Port>);
+
+/// What a server sends to a client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForTransport {
+    /// Messages, to be delivered reliably and in order.
+    pub messages: Vec<Vec<u8>>,
+    /// Packets of at most about 1,200 bytes, which may be lost, repeated or overtaken.
+    pub packets: Vec<Vec<u8>>,
+}
+
+struct Port {
+    /// Tells apart the peers that an entity has one after the other.
+    life: u64,
+    is_open: AtomicBool,
+    incoming: Mutex<Incoming>,
+    outgoing: Mutex<Outgoing>,
+    /// The news of the actor that wait.
+    waiting_news: AtomicUsize,
+    progress: Mutex<SyncServerProgress>,
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+#[derive(Default)]
+struct Incoming {
+    messages: Vec<ClientMessage>,
+    bytes: usize,
+    steps: Vec<Steer>,
+}
+
+#[derive(Default)]
+struct Outgoing {
+    messages: Vec<Vec<u8>>,
+    packets: Vec<Vec<u8>>,
+    /// The newest of the client's own body.
+    body: Option<Vec<u8>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    // Nothing that is done under these locks can panic halfway.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl ClientPort {
+    pub(super) fn new() -> Self {
+        static LIVES: AtomicU64 = AtomicU64::new(0);
+        Self(Arc::new(Port {
+            life: LIVES.fetch_add(1, Ordering::Relaxed),
+            is_open: AtomicBool::new(false),
+            incoming: Mutex::default(),
+            outgoing: Mutex::default(),
+            waiting_news: AtomicUsize::new(0),
+            progress: Mutex::default(),
+            wake: OnceLock::new(),
+        }))
+    }
+
+    /// Takes a message or a packet of the client.
+    ///
+    /// # Errors
+    /// Fails without any change if it is malformed, if it comes before the client was sent anything, or if the client sends faster than it
+    /// is read. End the connection then: such a client is another program, or of another version.
+    pub fn receive(&self, message: &[u8]) -> Result<(), SyncError> {
+        if !self.0.is_open.load(Ordering::Acquire) {
+            return Err(SyncError::Early);
+        }
+        if let Some(steps) = packets::read_steps(message) {
+            let steps = steps?;
+            let mut incoming = lock(&self.0.incoming);
+            // Those that do not fit are repeated.
+            let room = MAX_STEPS.saturating_sub(incoming.steps.len());
+            incoming.steps.extend(steps.into_iter().take(room));
+            return Ok(());
+        }
+        let read = ClientMessage::decode(message)?;
+        let mut incoming = lock(&self.0.incoming);
+        if incoming.bytes + message.len() > MAX_INCOMING {
+            return Err(SyncError::Flood);
+        }
+        incoming.bytes += message.len();
+        incoming.messages.push(read);
+        Ok(())
+    }
+
+    /// Returns `true` if so much of the client's waits that a transport should read on later.
+    pub fn is_full(&self) -> bool {
+        lock(&self.0.incoming).bytes > MAX_INCOMING / 2
+    }
+
+    /// Takes what is to be sent to the client. While it is not taken, no more is made, so a transport leaves it here while its client does
+    /// not read.
+    pub fn take(&self) -> ForTransport {
+        let Outgoing { messages, packets, body } = mem::take(&mut *lock(&self.0.outgoing));
+        ForTransport { messages, packets: body.into_iter().chain(packets).collect() }
+    }
+
+    /// Calls this whenever there is something to take. It can be set once.
+    pub fn set_wake(&self, wake: impl Fn() + Send + Sync + 'static) {
+        let _ = self.0.wake.set(Box::new(wake));
+    }
+
+    pub(super) fn life(&self) -> u64 {
+        self.0.life
+    }
+
+    pub(super) fn open(&self) {
+        self.0.is_open.store(true, Ordering::Release);
+    }
+
+    pub(super) fn take_incoming(&self) -> (Vec<ClientMessage>, Vec<Steer>) {
+        let Incoming { messages, steps, .. } = mem::take(&mut *lock(&self.0.incoming));
+        (messages, steps)
+    }
+
+    /// Returns `true` if the transport has taken all messages.
+    pub(super) fn is_ready(&self) -> bool {
+        lock(&self.0.outgoing).messages.is_empty()
+    }
+
+    /// Adds messages, and packets instead of those that were not taken.
+    pub(super) fn send(&self, messages: Vec<Vec<u8>>, packets: Vec<Vec<u8>>) {
+        if messages.is_empty() && packets.is_empty() {
+            return;
+        }
+        let mut outgoing = lock(&self.0.outgoing);
+        outgoing.messages.extend(messages);
+        if !packets.is_empty() {
+            // Newer places replace older ones.
+            outgoing.packets = packets;
+        }
+        drop(outgoing);
+        self.wake();
+    }
+
+    /// Sends the client its body, as its region has it.
+    pub(super) fn send_body(&self, body: &SentBody) {
+        lock(&self.0.outgoing).body = Some(body.encode());
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = self.0.wake.get() {
+            wake();
+        }
+    }
+
+    pub(super) fn waiting_news(&self) -> usize {
+        self.0.waiting_news.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn add_waiting_news(&self) {
+        self.0.waiting_news.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_progress(&self, waiting_news: usize, progress: SyncServerProgress) {
+        self.0.waiting_news.store(waiting_news, Ordering::Relaxed);
+        *lock(&self.0.progress) = progress;
+    }
+
+    pub(super) fn progress(&self) -> SyncServerProgress {
+        *lock(&self.0.progress)
+    }
+}
+
+impl Debug for ClientPort {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ClientPort").field(&self.0.life).finish()
+    }
+}
