@@ -32,6 +32,10 @@
 //! [`MemoryStore::snapshot`](crate::storage::MemoryStore::snapshot) is the state that a crash at this moment leaves; a new
 //! world can be opened on it. To check a store of the game's own, use [`conformance`](crate::storage::conformance).
 
+mod faulty_link;
+
+pub use faulty_link::FaultyLink;
+
 use crate::block::BlockId;
 use crate::generation::Flat;
 use crate::plugin::TickMode;

@@ -5,8 +5,8 @@
 use libfuzzer_sys::fuzz_target;
 use std::time::Duration;
 use terrane_world::chunk_sync::{
-    ChunkQuestions, EditMessage, EditRequests, ServerMessage, SyncAction, SyncArea, SyncClient, SyncLimits, SyncServer,
-    SyncWish,
+    ChunkChanges, ChunkQuestions, EditMessage, EditRequests, ServerMessage, SyncAction, SyncArea, SyncClient,
+    SyncLimits, SyncServer, SyncWish,
 };
 use terrane_world::space::ChunkPos;
 
@@ -22,6 +22,9 @@ fuzz_target!(|message: &[u8]| {
     }
     if let Some(Ok(read)) = EditMessage::decode(message) {
         assert_eq!(EditMessage::decode(&read.encode()), Some(Ok(read)));
+    }
+    if let Some(Ok(changes)) = ChunkChanges::decode(message) {
+        assert_eq!(ChunkChanges::decode(&changes.encode()), Some(Ok(changes)));
     }
     let limits = SyncLimits { edits_per_second: 20, ..SyncLimits::default() };
     let mut server = SyncServer::new("overworld", -4..20, (Vec::new(), Vec::new()), limits);

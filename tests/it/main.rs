@@ -15,6 +15,7 @@ mod client_edits;
 mod clock;
 mod closing;
 mod column_life;
+mod company;
 mod completion;
 mod completions;
 mod coupling;

@@ -30,6 +30,8 @@ pub struct Steering {
     made: Steer,
     /// The ticks that it has not used.
     unused: u8,
+    /// The ticks since the last step came in time.
+    silent: u8,
     /// The body after that step; `None` before the first tick.
     state: Option<SteeredBody>,
 }
@@ -74,10 +76,12 @@ impl Steering {
         let due = self.waiting.len().min(ticks.into());
         self.unused = (ticks - due as u8).min(Self::MOST);
         if due == 0 {
+            self.silent = (self.silent + 1).min(Self::MOST);
             let Intent { look, flies, .. } = self.made.intent;
             let by_itself = Intent { look, flies, ..Intent::default() };
-            return if self.unused == Self::MOST { vec![by_itself] } else { Vec::new() };
+            return if self.silent == Self::MOST { vec![by_itself] } else { Vec::new() };
         }
+        self.silent = 0;
         let steps = self.waiting.drain(..due).map(|step| (self.made = step, step.intent).1);
         steps.collect()
     }
@@ -167,5 +171,19 @@ mod tests {
         assert_eq!((ticks.iter().take_while(|steps| **steps == 0).count(), ticks[19]), (9, 1));
         (3..=30).for_each(|number| steering.push(step(number)));
         assert!(numbers(&mut steering).len() <= usize::from(Steering::MOST) + 1);
+    }
+
+    #[test]
+    fn steps_that_come_in_fits_and_starts_are_all_made_and_no_others() {
+        let mut steering = Steering::default();
+        let mut made = Vec::new();
+        // Half a second before the first, and then two in each second tick.
+        (0..20).for_each(|_| drop(steering.take_due()));
+        for pair in 0..40 {
+            (1..=2).for_each(|one| steering.push(step(2 * pair + one)));
+            made.extend(numbers(&mut steering));
+            made.extend(numbers(&mut steering));
+        }
+        assert_eq!(made, (1..=80).collect::<Vec<_>>());
     }
 }

@@ -228,8 +228,10 @@ impl ChunkSyncClient {
         let update = match entity {
             EntityNews::Appeared { id, place, clock, components: sent } => {
                 self.entities.insert(id, (position(place), clock));
+                // It has no others.
+                let all = components.types_for_all().map(|path| (path.to_owned(), None));
                 let sent = sent.into_iter().map(|(path, bytes)| (path, Some(bytes)));
-                (id, sent.collect(), look(place))
+                (id, all.chain(sent).collect(), look(place))
             }
             EntityNews::Moved { id, place, clock, .. } => {
                 self.entities.insert(id, (position(place), clock));

@@ -130,7 +130,6 @@ fn follow(
         ToWorker::Look(area) => client.look(area),
         ToWorker::Disconnected => {
             client.disconnected();
-            entities.forget();
             let _ = told.send(FromWorker::Disconnected);
         }
         ToWorker::Edit { number, position, block } => match ground.number_on_server(block) {

@@ -1,7 +1,7 @@
 //! A server and a client of it, in one process.
 
 use super::*;
-use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer};
+use bevy_terrane::view::{ChunkSyncClient, ChunkSyncPeer, ForTransport};
 use std::collections::VecDeque;
 
 /// The number of the server's dimension on clients.
@@ -20,6 +20,8 @@ pub struct Session {
     pub delay: usize,
     pub up: VecDeque<Vec<Vec<u8>>>,
     pub down: VecDeque<Vec<Vec<u8>>>,
+    /// The packets each way.
+    pub packets: [FaultyLink; 2],
 }
 
 impl Session {
@@ -36,7 +38,8 @@ impl Session {
         let view = client.world_mut().spawn((view, Transform::default())).id();
         start(&mut client);
         let (up, down) = Default::default();
-        let mut session = Self { server, client, dimension, view, peer, delay: 0, up, down };
+        let packets = [1, 2].map(FaultyLink::new);
+        let mut session = Self { server, client, dimension, view, peer, delay: 0, up, down, packets };
         session
             .run_until("the ground is there", |session| session.view().is_complete() && session.shown(HERE).is_some());
         session
@@ -52,7 +55,11 @@ impl Session {
 
     /// Updates both, and exchanges their messages.
     pub fn step(&mut self) {
-        let messages = self.peer().take_messages();
+        let ForTransport { messages, packets } = self.peer().port().take();
+        let [packets_up, packets_down] = &mut self.packets;
+        packets_down.send(ForTransport { messages: Vec::new(), packets });
+        let packets = packets_up.step().packets;
+        packets.iter().for_each(|packet| self.peer().receive(packet).unwrap());
         if self.up.len() > self.delay {
             let messages = self.up.pop_front().unwrap();
             messages.iter().for_each(|message| self.peer().receive(message).unwrap());
@@ -63,7 +70,11 @@ impl Session {
             let messages = self.down.pop_front().unwrap();
             messages.into_iter().for_each(|message| self.view().receive(message));
         }
+        let packets = self.packets[1].step().packets;
+        packets.into_iter().for_each(|packet| self.view().receive(packet));
         self.client.update();
+        let packets = self.view().take_packet().into_iter().collect();
+        self.packets[0].send(ForTransport { messages: Vec::new(), packets });
         let messages = self.view().take_messages();
         self.up.push_back(messages);
         // The client's thread works beside the updates.
@@ -86,6 +97,7 @@ impl Session {
         self.peer = peer;
         self.up.clear();
         self.down.clear();
+        self.packets.iter_mut().for_each(FaultyLink::cut);
         self.view().disconnected();
     }
 

@@ -3,9 +3,8 @@
 use super::PERIODS;
 use super::messages::{EntityMessageError, Event, read_message, read_packet};
 use super::place::EntityPlace;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
-use std::mem;
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -17,7 +16,8 @@ const MAX_TYPES: usize = 1 << 12;
 /// News of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EntityNews {
-    /// The entity has come into sight, with these components: the names of their types, and their values.
+    /// The entity has come into sight, or the server has begun anew. It has these components and no others: the names of their types, and
+    /// their values.
     Appeared {
         /// The stable id.
         id: Uuid,
@@ -50,12 +50,15 @@ pub enum EntityNews {
     Left(Uuid),
 }
 
-/// The entities around one client. See the [module](super).
+/// The entities around one client. They stay when the connection is lost, until a server has told which are there. See the
+/// [module](super).
 #[derive(Debug, Default)]
 pub struct EntityClient {
     types: Vec<String>,
     /// The ids of entities by their numbers, and the times of their places.
     entities: FxHashMap<u32, (Uuid, Duration)>,
+    /// Those that were there before a server began anew.
+    stale: FxHashSet<Uuid>,
     news: VecDeque<EntityNews>,
 }
 
@@ -67,6 +70,8 @@ impl EntityClient {
     pub fn receive(&mut self, message: &[u8]) -> Result<bool, EntityMessageError> {
         if let Some(events) = read_message(message) {
             events?.into_iter().try_for_each(|event| self.take(event))?;
+            // After a reset, the rest of its message has all that are there.
+            self.news.extend(self.stale.drain().map(EntityNews::Left));
             return Ok(true);
         }
         let Self { entities, news, .. } = self;
@@ -86,7 +91,7 @@ impl EntityClient {
                 if types.len() > MAX_TYPES {
                     return Err(EntityMessageError::TooMany { what: "component types", limit: MAX_TYPES });
                 }
-                self.forget();
+                self.stale.extend(self.entities.drain().map(|(_, (id, _))| id));
                 self.types = types.into_iter().map(str::to_owned).collect();
             }
             Event::Appear { net, id, cell, place, millis, components } => {
@@ -94,6 +99,7 @@ impl EntityClient {
                     return Err(EntityMessageError::TooMany { what: "entities", limit: MAX_ENTITIES });
                 }
                 let clock = Duration::from_millis(millis);
+                self.stale.remove(&id);
                 self.entities.insert(net, (id, clock));
                 let named = |(number, value): (u16, &[u8])| Some((self.name(number)?, value.to_vec()));
                 let components = components.into_iter().filter_map(named).collect();
@@ -116,12 +122,6 @@ impl EntityClient {
 
     fn name(&self, number: u16) -> Option<String> {
         self.types.get(usize::from(number)).cloned()
-    }
-
-    /// Forgets all entities, as after a lost connection.
-    pub fn forget(&mut self) {
-        let gone = mem::take(&mut self.entities).into_values().map(|(id, _)| EntityNews::Left(id));
-        self.news.extend(gone);
     }
 
     /// The next news.

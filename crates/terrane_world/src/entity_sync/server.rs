@@ -218,13 +218,10 @@ impl EntityServer {
         let millis = clock.as_millis() as u64;
         let mut all = Vec::new();
         for (key, client) in clients {
-            if !client.is_reading {
-                continue;
-            }
+            let Some(center) = client.center.filter(|_| client.is_reading) else { continue };
             if client.is_lost {
                 client.begin(types);
-                let around = client.center.map(|center| cells.around(center, client.limits.radius));
-                for cell in around.into_iter().flatten() {
+                for cell in cells.around(center, client.limits.radius) {
                     let members = cells.members(cell).iter().filter_map(|net| Some((net, entities.get(net)?)));
                     let own = client.own;
                     let seen = members.filter(|(_, entity)| own != Some(entity.id));
