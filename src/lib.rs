@@ -18,6 +18,7 @@
 //! | [`generation`] | generators, and the graph that finds the nearest missing column |
 //! | [`object_store`] | one portable file of versioned objects |
 //! | [`chunk_sync`] | the chunk protocol of multiplayer clients and servers, and the client's cache |
+//! | [`entity_sync`] | the same for entities and their places |
 //! | [`storage`] | key-value stores, keys, the world on disk |
 //! | [`snapshot`] | saved parts of a world, to be restored there or elsewhere |
 //! | [`simulation`] | region worlds, in which your systems run |

@@ -23,6 +23,7 @@ mod edit_queue;
 mod expected_plugin;
 mod far_view;
 mod frame;
+mod frame_news;
 mod jobs;
 mod light;
 mod mirror;
@@ -38,6 +39,7 @@ pub use crate::coordinator::messages::*;
 pub use crate::simulation::SetBlock;
 pub use actions::Actions;
 pub(crate) use actions::KnownActions;
+pub(crate) use chunk_sync::send_own_steps;
 pub use chunk_sync::{ChunkSyncClient, ChunkSyncPeer, ClientEdit, ClientPort, ForTransport};
 pub use dimension::{Dimension, DimensionOpen, Dimensions};
 pub(crate) use expected_plugin::expect_plugin;
@@ -46,7 +48,7 @@ pub use jobs::{ControlJob, JobEnded};
 pub(crate) use mirror::Components;
 pub use mirror::{Mirror, MirrorIndex};
 pub use own_body::{FollowedBodies, OwnBody, OwnStep};
-pub(crate) use own_body::{MainTicks, know_own_bodies, move_own_bodies, send_own_steps};
+pub(crate) use own_body::{MainTicks, know_own_bodies, move_own_bodies};
 pub use published::{ColumnChange, ColumnChanged, PublishedBlocks, PublishedColumns};
 pub use region_commands::{RegionCommands, Regions};
 
@@ -66,7 +68,7 @@ pub enum ViewSystems {
 /// Adds the main world's side of a simulation, which is connected by `link`.
 pub(crate) fn build(app: &mut App) {
     app.init_resource::<PublishedColumns>()
-        .init_resource::<receive::FrameNews>()
+        .init_resource::<frame_news::FrameNews>()
         .init_resource::<WorldStatistics>()
         .init_resource::<MirrorIndex>()
         .init_resource::<actions::ActionPredictions>()

@@ -3,15 +3,15 @@
 use super::setup::{Setup, fail};
 use crate::block::{BlockComponent, BlockComponentId, BlockId, BlockRegistryError, BlockStates, BlockType, Schema};
 use crate::simulation::{
-    Action, Actor, BlockTypes, Received, RegionMessage, RegionResource, Returned, SavedComponent, SharedMessage,
-    register_message,
+    Action, Actor, BlockTypes, Intent, Received, RegionMessage, RegionResource, Returned, SavedComponent,
+    SharedMessage, register_message,
 };
 use crate::space::DimensionId;
 use crate::view::{Dimensions, expect_plugin};
 use bevy::ecs::component::Mutable;
 use bevy::ecs::relationship::Relationship;
 use bevy::prelude::*;
-use std::any::type_name;
+use std::any::{TypeId, type_name};
 use std::sync::Arc;
 
 /// Registers a game's blocks and the contents of its regions while the app is built.
@@ -222,21 +222,25 @@ impl TerraneAppExt for App {
     }
 
     fn mirror_region_component<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) -> &mut Self {
-        setup(self, type_name::<T>()).components.mirror::<T>();
+        setup(self, type_name::<T>()).components.mirrored.mirror::<T>();
         self
     }
 
     fn replicate_region_component<T: SavedComponent + Component<Mutability = Mutable> + Clone + PartialEq>(
         &mut self,
     ) -> &mut Self {
-        setup(self, type_name::<T>()).components.replicate::<T>(true);
+        let mirrored = &mut setup(self, type_name::<T>()).components.mirrored;
+        match TypeId::of::<T>() == TypeId::of::<Intent>() {
+            true => mirrored.replicate_look::<Intent>(),
+            false => mirrored.replicate::<T>(true),
+        }
         self
     }
 
     fn replicate_region_component_to_owner<T: SavedComponent + Component<Mutability = Mutable> + Clone + PartialEq>(
         &mut self,
     ) -> &mut Self {
-        setup(self, type_name::<T>()).components.replicate::<T>(false);
+        setup(self, type_name::<T>()).components.mirrored.replicate::<T>(false);
         self
     }
 

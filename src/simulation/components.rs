@@ -11,7 +11,7 @@ pub mod unregistered;
 use crate::block::Schema;
 use crate::simulation::actions::Actor;
 use crate::simulation::components::mapping::{Ages, BoxedComponent, ChangeClock, Mapping, NEW};
-use crate::simulation::components::mirrored::MirrorFunctions;
+use crate::simulation::components::mirrored::MirroredComponents;
 use crate::simulation::components::relationships::RelationshipFunctions;
 use crate::simulation::components::resources::{RegionResource, TakeResource, take_resource};
 use crate::simulation::components::stored_entities::{SavedComponent, SavedType};
@@ -63,7 +63,7 @@ struct ComponentFunctions {
 #[derive(Default)]
 pub struct RegionComponents {
     functions: Vec<ComponentFunctions>,
-    mirrors: Vec<MirrorFunctions>,
+    pub mirrored: MirroredComponents,
     pub relationships: Vec<RelationshipFunctions>,
     pub resources: Vec<TakeResource>,
     left_behind: HashSet<String>,

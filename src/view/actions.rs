@@ -165,7 +165,7 @@ impl ActionPredictions {
 impl PredictedActor {
     /// The last action that the confirmed components include.
     fn settled(&self, components: &RegionComponents) -> u64 {
-        let number = components.mirror_number(TypeId::of::<Actor>());
+        let number = components.mirrored.number(TypeId::of::<Actor>());
         let actor = number.and_then(|number| self.confirmed.get(&number)?.downcast_ref::<Actor>());
         match actor.map(Actor::last) {
             Some((session, number)) if session == self.session => number,
@@ -206,14 +206,14 @@ impl Shown<'_> {
         };
         let ground = Ground { block: &block, component: &component };
         let acting = Acting { actor, position, elapsed, values: Values::Copies(values) };
-        let number = |type_id| self.components.mirror_number(type_id);
+        let number = |type_id| self.components.mirrored.number(type_id);
         ActionContext::new(acting, types, &number, ground).run(action)
     }
 
     fn copies(&self, values: &MirroredValues) -> MirroredValues {
         values
             .iter()
-            .filter_map(|(number, value)| Some((*number, self.components.copy_value(*number, value)?)))
+            .filter_map(|(number, value)| Some((*number, self.components.mirrored.copy_value(*number, value)?)))
             .collect()
     }
 }
@@ -259,14 +259,14 @@ pub(super) fn predict(
             let predicted = predictions.actors.entry(actor).or_insert_with(|| PredictedActor {
                 session,
                 dimension: position.dimension,
-                confirmed: components.copy_mirrored(entity),
+                confirmed: components.mirrored.copy(entity),
                 pending: BTreeMap::new(),
             });
             if predicted.pending.len() >= MOST_SHOWN || predicted.dimension != position.dimension {
                 return Ok((order(session, id), Vec::new()));
             }
             let shown = Shown { published: &mut published, types: &types, components: &components };
-            let values = components.copy_mirrored(entity);
+            let values = components.mirrored.copy(entity);
             let (result, reads) = shown.run(id, (actor, position, elapsed), &values, &**action);
             let outcome = result.unwrap_or_default();
             let (changes, copies) = (outcome.changes(), shown.copies(&outcome.components));
@@ -279,7 +279,7 @@ pub(super) fn predict(
             let entity = entity_of(world, actor);
             if let Some(mut entity) = entity.and_then(|entity| world.get_entity_mut(entity).ok()) {
                 for (number, value) in outcome.components {
-                    components.apply_mirrored(&mut entity, number, Some(value));
+                    components.mirrored.apply(&mut entity, number, Some(value));
                 }
             }
             Ok((order(session, id), chunks.into_iter().collect()))
@@ -365,6 +365,6 @@ fn show_anew(world: &mut World, id: Uuid, actor: &mut PredictedActor) {
     });
     tell_of_chunks(world, other);
     if let Ok(mut entity) = world.get_entity_mut(entity) {
-        values.drain().for_each(|(number, value)| components.apply_mirrored(&mut entity, number, Some(value)));
+        values.drain().for_each(|(number, value)| components.mirrored.apply(&mut entity, number, Some(value)));
     }
 }

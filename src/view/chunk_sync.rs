@@ -1,6 +1,7 @@
 //! Chunk sync for multiplayer clients: [`ChunkSyncPeer`] on the server, [`ChunkSyncClient`] on the client.
 
 mod actors;
+mod bodies;
 mod client;
 mod edits;
 mod hub;
@@ -15,10 +16,10 @@ pub use peer::ChunkSyncPeer;
 pub use port::{ClientPort, ForTransport};
 
 pub(super) use actors::{tell_of_actors, tell_of_settled};
+pub(crate) use bodies::send_own_steps;
 pub(super) use client::{apply_results, end_clients, follow_clients, start_clients};
 pub(super) use edits::judge_edits;
-pub(super) use hub::{ChangedChunk, EntityChange};
-pub(super) use peer::{SyncLink, apply_answers, apply_changes, ask, send, start_hub};
+pub(super) use peer::{apply_answers, apply_changes, ask, send, start_hub};
 
 use crate::coordinator::messages::AskChunks;
 use bevy::prelude::*;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 /// The image of an entity that lives in a region. The main world has one for each such entity, and it is read-only.
 ///
 /// It has the mirrored components and the [`Position`] of the newest tick; writing to them changes nothing in the
-/// region. If the entity loses a mirrored component, the mirror keeps its last value. The mirror stays while its entity
+/// region. If the entity loses a mirrored component, so does the mirror. The mirror stays while its entity
 /// crosses from one region to another, and is despawned when the entity is unloaded.
 ///
 /// A game that draws an entity inserts a `Transform` beside its mirror. `ChunkRenderPlugin` then moves it smoothly between the ticks.

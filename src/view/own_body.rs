@@ -1,6 +1,6 @@
 //! The player's own body, which the main world moves before its region does, and the bodies that other entities follow.
 
-use super::{ChunkSyncClient, Dimension, DimensionClock, Mirror, MirrorIndex, PublishedColumns, RegionCommands};
+use super::{Dimension, DimensionClock, Mirror, MirrorIndex, PublishedColumns};
 use crate::body::BodyMover;
 use crate::simulation::{BodyState, BodyTypes, Intent, Position, Prediction, Steer, SteeredBody, Steering};
 use crate::space::ChunkPos;
@@ -163,22 +163,6 @@ pub(crate) fn move_own_bodies(
         body.fade(passed.as_secs_f32());
         let part = if ticks.is_lockstep { 1.0 } else { own.since.div_duration_f32(period) };
         position.set_if_neq(body.shown(part));
-    }
-}
-
-/// Sends the steps of bodies to their regions, or to the server that has them.
-pub(crate) fn send_own_steps(
-    mut commands: Commands,
-    mut steps: MessageReader<OwnStep>,
-    mut clients: Query<&mut ChunkSyncClient>,
-    index: Res<MirrorIndex>,
-) {
-    for OwnStep { id, step } in steps.read() {
-        if let Some(mut client) = clients.iter_mut().find(|client| client.actor() == Some(*id)) {
-            client.step(*step);
-        } else if index.entity(*id).is_some() {
-            commands.send_to_entity(*id, *step);
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Applies the published state, a part in each frame.
 
 use super::actions::{self, ActionPredictions};
-use super::chunk_sync::{ChangedChunk, EntityChange, SyncLink};
 use super::far_view;
+use super::frame_news::{EntityChange, FrameNews, entity_change};
 use super::light::outdate;
 use super::mirror::Components;
 use super::{
@@ -10,49 +10,15 @@ use super::{
 };
 use crate::coordinator::MainLink;
 use crate::coordinator::messages::{ColumnUpdate, DecidedEdit, Published, WorldEvent};
-use crate::entity_sync::EntityPlace;
-use crate::simulation::{BlockTypes, DecidedAction, MirrorUpdate, Position, RegionComponents, StableId, TimeOfDay};
+use crate::simulation::{BlockTypes, DecidedAction, MirrorUpdate, StableId, TimeOfDay};
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use bevy::platform::cell::SyncCell;
 use bevy::prelude::*;
 use std::collections::BTreeSet;
 use std::mem;
-use std::time::Duration;
-use uuid::Uuid;
 
 /// The maximum number of columns and chunks that are applied in one frame; the rest waits for the next.
 const MAX_A_FRAME: usize = 1_024;
-
-/// What was applied in this frame and clients are to be told of.
-#[derive(Resource, Default)]
-pub(super) struct FrameNews {
-    /// Decided edits and actions. The published columns include the decisions.
-    pub edits: Vec<DecidedEdit>,
-    pub actions: Vec<DecidedAction>,
-    /// Chunks that regions have changed, as they were and as they are.
-    pub chunks: Vec<ChangedChunk>,
-    /// Changes of mirrors that clients may see.
-    pub entities: Vec<EntityChange>,
-}
-
-/// A change of a mirror as clients are told of it; `None` if they are not.
-pub(super) fn entity_change(
-    components: &RegionComponents,
-    entity: EntityRef,
-    id: Uuid,
-    current: Option<(Position, Duration)>,
-    changes: Vec<(u16, Option<Vec<u8>>)>,
-) -> Option<EntityChange> {
-    let current = current.filter(|_| components.is_for_all(entity));
-    if current.is_none() && changes.is_empty() {
-        return None;
-    }
-    let place = current.map(|(Position { dimension, block, offset }, clock)| {
-        let look = components.look_for_all(entity);
-        (dimension, EntityPlace { block, offset: offset.to_array(), look }, clock)
-    });
-    Some(EntityChange { id, place, components: changes })
-}
 
 pub(super) fn receive(world: &mut World) {
     let newer = world.resource::<MainLink>().take_published();
@@ -60,7 +26,7 @@ pub(super) fn receive(world: &mut World) {
     if let Some(newer) = newer {
         backlog.append(newer);
     }
-    *world.resource_mut::<FrameNews>() = FrameNews::default();
+    world.resource_mut::<FrameNews>().begin_frame();
     if !backlog.is_empty() {
         apply(world, &mut backlog);
     }
@@ -95,7 +61,7 @@ fn apply(world: &mut World, backlog: &mut Published) {
     apply_light(world, backlog);
     apply_decisions(world, backlog, &changed, &acted);
     far_view::apply(world, &mut backlog.far_views);
-    let has_clients = world.contains_resource::<SyncLink>();
+    let has_clients = world.resource::<FrameNews>().has_clients;
     mem::take(&mut backlog.mirrors).into_values().for_each(|update| apply_mirror(world, update, has_clients));
     actions::follow(world, &changed, &acted);
     world.resource_mut::<FrameNews>().actions = acted;
@@ -225,7 +191,7 @@ fn apply_mirror(world: &mut World, MirrorUpdate { id, position, mut components, 
         return;
     };
     let known_components = world.resource::<Components>().clone();
-    let for_clients = has_clients.then(|| known_components.0.encode_for_all(&components));
+    let for_clients = has_clients.then(|| known_components.0.mirrored.encode_for_all(&components));
     world.resource_mut::<ActionPredictions>().confirm(id, &mut components);
     let mut entity = match known {
         Some(entity) => world.entity_mut(entity),
@@ -243,7 +209,7 @@ fn apply_mirror(world: &mut World, MirrorUpdate { id, position, mut components, 
         entity.insert(current.0);
     }
     for (number, component) in components {
-        known_components.0.apply_mirrored(&mut entity, number, component);
+        known_components.0.mirrored.apply(&mut entity, number, component);
     }
     if let Some(changes) = for_clients
         && let Some(change) = entity_change(&known_components.0, entity.as_readonly(), id, Some(current), changes)

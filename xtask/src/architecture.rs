@@ -71,6 +71,7 @@ const HOUSES: [House; 6] = [
         within: &[],
         levels: &[
             &["snapshot"],
+            &["entity_sync"],
             &["chunk_sync", "generation"],
             &["light", "body", "path"],
             &["liquid"],

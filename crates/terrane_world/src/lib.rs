@@ -5,7 +5,6 @@ pub mod body;
 pub mod chunk;
 pub mod chunk_sync;
 pub mod entity;
-#[doc(hidden)]
 pub mod entity_sync;
 pub mod generation;
 pub mod light;

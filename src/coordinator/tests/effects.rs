@@ -113,7 +113,7 @@ fn run(orders: [[usize; 3]; 4]) -> Ended {
     let stone = blocks.register(BlockType::new("test:stone")).unwrap();
     let mut components = RegionComponents::with_builtin();
     components.register_saved_with::<Mark>(default());
-    components.mirror::<Mark>();
+    components.mirrored.mirror::<Mark>();
     let saving = SaveSettings::every(Duration::from_secs(1_000_000));
     let mut unwatched = Unwatched::of(TerranePlugin { saving, ..default() }, components, blocks);
     for (number, x) in (3..).zip(&PLACES[1..]) {

@@ -3,6 +3,7 @@
 use super::BlockBody;
 use crate::body::{Body, BodyMover, Contact, approached};
 use crate::path::{BANK_HEIGHT, SWIMS_FROM, Walker};
+use crate::simulation::components::mirrored::Look;
 use bevy::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +25,16 @@ pub struct Intent {
     pub sprints: bool,
     /// Flies, without gravity.
     pub flies: bool,
+}
+
+impl Look for Intent {
+    fn look(&self) -> [f32; 2] {
+        self.look.to_array()
+    }
+
+    fn looking(look: [f32; 2]) -> Self {
+        Self { look: look.into(), ..Self::default() }
+    }
 }
 
 /// Moves the [`BlockBody`](super::BlockBody) of its entity as its [`Intent`] says. Speeds are in blocks per second.

@@ -1,15 +1,14 @@
 //! Component types that the main world, and clients, see on the mirrors of entities.
 
 use crate::bytes::{self, put_value};
-use crate::simulation::bodies::character::Intent;
-use crate::simulation::components::RegionComponents;
 use crate::simulation::components::mapping::BoxedComponent;
-use crate::simulation::components::stored_entities::SavedComponent;
 use bevy::ecs::archetype::{Archetype, ArchetypeId};
 use bevy::ecs::change_detection::Tick;
 use bevy::ecs::component::Mutable;
 use bevy::prelude::*;
 use rustc_hash::FxHashMap;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::any::TypeId;
 
 /// Components of an entity by their numbers among the mirrored ones, in order of registration.
@@ -17,8 +16,29 @@ pub type MirroredValues = FxHashMap<usize, BoxedComponent>;
 /// Changed components of an entity; `None` for one that the entity does not have any more.
 pub type MirroredChanges = FxHashMap<usize, Option<BoxedComponent>>;
 
+/// A component that says where its entity looks, to the left of north and up, in radians. Of such a component, clients are told the look
+/// together with the place: the rest of a character's intent is soon over.
+pub trait Look: Component {
+    fn look(&self) -> [f32; 2];
+    fn looking(look: [f32; 2]) -> Self;
+}
+
+/// The component types that are mirrored. They have numbers, in order of registration.
+#[derive(Default)]
+pub struct MirroredComponents {
+    mirrors: Vec<MirrorFunctions>,
+    look: Option<LookFunctions>,
+}
+
+/// The functions of the component that says where an entity looks.
+struct LookFunctions {
+    number: usize,
+    look: fn(EntityRef) -> Option<[f32; 2]>,
+    looking: fn([f32; 2]) -> BoxedComponent,
+}
+
 /// The functions of a mirrored component.
-pub(super) struct MirrorFunctions {
+struct MirrorFunctions {
     type_id: TypeId,
     read: fn(EntityRef, Tick, Tick) -> Option<BoxedComponent>,
     copy: fn(EntityRef) -> Option<BoxedComponent>,
@@ -32,23 +52,14 @@ pub(super) struct MirrorFunctions {
 #[derive(Clone, Copy)]
 struct Replicated {
     path: &'static str,
-    to: Recipients,
+    /// `false` if only the client that acts for the entity is told.
+    to_all: bool,
     encode: fn(EntityRef) -> Option<Vec<u8>>,
     encode_value: fn(&BoxedComponent) -> Option<Vec<u8>>,
     decode: fn(&[u8]) -> Result<BoxedComponent, String>,
 }
 
-/// Who is told of a component.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Recipients {
-    /// The client that acts for the entity.
-    Owner,
-    All,
-    /// All, but only where the entity looks, together with its place: the rest of an [`Intent`] is soon over.
-    AllWithPlace,
-}
-
-impl RegionComponents {
+impl MirroredComponents {
     /// Makes `T` readable on the mirror of the entity in the main world.
     pub fn mirror<T: Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) {
         if self.mirrors.iter().any(|known| known.type_id == TypeId::of::<T>()) {
@@ -76,37 +87,45 @@ impl RegionComponents {
     }
 
     /// Makes `T` readable on the mirrors of clients too: of all clients that see the entity, or of the one that acts for it.
-    pub fn replicate<T: SavedComponent + Component<Mutability = Mutable> + Clone + PartialEq>(&mut self, to_all: bool) {
+    pub fn replicate<T>(&mut self, to_all: bool)
+    where
+        T: Component<Mutability = Mutable> + Clone + PartialEq + Serialize + DeserializeOwned + TypePath,
+    {
         self.mirror::<T>();
         let known = self.mirrors.iter_mut().find(|known| known.type_id == TypeId::of::<T>());
         let Some(functions) = known else { return };
-        let to = match to_all {
-            true if functions.type_id == TypeId::of::<Intent>() => Recipients::AllWithPlace,
-            true => Recipients::All,
-            false => Recipients::Owner,
-        };
         functions.replicated = Some(Replicated {
             path: T::type_path(),
-            to: to.max(functions.replicated.map_or(Recipients::Owner, |known| known.to)),
+            to_all: to_all || functions.replicated.is_some_and(|known| known.to_all),
             encode: |entity| Some(put_value(Vec::new(), entity.get::<T>()?)),
             encode_value: |value| Some(put_value(Vec::new(), value.downcast_ref::<T>()?)),
             decode: |bytes| Ok(Box::new(bytes::value::<T>(bytes)?)),
         });
     }
 
-    /// Returns `true` if any component type is mirrored.
-    pub fn mirrors_anything(&self) -> bool {
-        !self.mirrors.is_empty()
+    /// Tells all clients where entities with a `T` look.
+    pub fn replicate_look<T: Look + Component<Mutability = Mutable> + Clone + PartialEq>(&mut self) {
+        self.mirror::<T>();
+        self.look = self.number(TypeId::of::<T>()).map(|number| LookFunctions {
+            number,
+            look: |entity| Some(entity.get::<T>()?.look()),
+            looking: |look| Box::new(T::looking(look)),
+        });
+    }
+
+    /// Returns `true` if no component type is mirrored.
+    pub fn is_empty(&self) -> bool {
+        self.mirrors.is_empty()
     }
 
     /// Returns `true` if the entity has a mirrored component.
-    pub fn is_mirrored(&self, entity: EntityRef) -> bool {
+    pub fn is_on(&self, entity: EntityRef) -> bool {
         self.mirrors.iter().any(|mirror| entity.contains_type_id(mirror.type_id))
     }
 
     /// The mirrored components that changed since `last`, and those that the entity had in the archetype `before` and has no more. For an
     /// entity that was not mirrored before, these are all types.
-    pub fn read_mirrored(
+    pub fn read(
         &self,
         world: &World,
         entity: EntityRef,
@@ -132,12 +151,12 @@ impl RegionComponents {
     }
 
     /// The number of a mirrored component type.
-    pub fn mirror_number(&self, type_id: TypeId) -> Option<usize> {
+    pub fn number(&self, type_id: TypeId) -> Option<usize> {
         self.mirrors.iter().position(|known| known.type_id == type_id)
     }
 
     /// Copies of the entity's mirrored components.
-    pub fn copy_mirrored(&self, entity: EntityRef) -> MirroredValues {
+    pub fn copy(&self, entity: EntityRef) -> MirroredValues {
         let copy = |(number, mirror): (usize, &MirrorFunctions)| Some((number, (mirror.copy)(entity)?));
         self.mirrors.iter().enumerate().filter_map(copy).collect()
     }
@@ -148,7 +167,7 @@ impl RegionComponents {
     }
 
     /// Sets or removes the mirrored component `number` on a mirror.
-    pub fn apply_mirrored(&self, entity: &mut EntityWorldMut, number: usize, component: Option<BoxedComponent>) {
+    pub fn apply(&self, entity: &mut EntityWorldMut, number: usize, component: Option<BoxedComponent>) {
         match (self.mirrors.get(number), component) {
             (Some(mirror), Some(component)) => (mirror.apply)(entity, component),
             (Some(mirror), None) => (mirror.remove)(entity),
@@ -162,35 +181,34 @@ impl RegionComponents {
         replicated.filter_map(|replicated| Some((replicated.path, (replicated.encode)(entity)?))).collect()
     }
 
-    fn replicated_to(&self, to: Recipients) -> impl Iterator<Item = (usize, &MirrorFunctions, Replicated)> {
-        let replicated = move |(number, mirror): (usize, _)| {
+    fn for_all(&self) -> impl Iterator<Item = (usize, &MirrorFunctions, Replicated)> {
+        let replicated = |(number, mirror): (usize, _)| {
             let mirror: &MirrorFunctions = mirror;
-            Some((number, mirror, mirror.replicated.filter(|replicated| replicated.to == to)?))
+            Some((number, mirror, mirror.replicated.filter(|replicated| replicated.to_all)?))
         };
         self.mirrors.iter().enumerate().filter_map(replicated)
     }
 
     /// The type paths of the components that all clients are told of. Their places in this list are their numbers for clients.
     pub fn types_for_all(&self) -> impl Iterator<Item = &'static str> {
-        self.replicated_to(Recipients::All).map(|(.., replicated)| replicated.path)
+        self.for_all().map(|(.., replicated)| replicated.path)
     }
 
     /// Returns `true` if all clients are told of the entity.
     pub fn is_for_all(&self, entity: EntityRef) -> bool {
-        let mut types = self.replicated_to(Recipients::All).chain(self.replicated_to(Recipients::AllWithPlace));
-        types.any(|(_, mirror, _)| entity.contains_type_id(mirror.type_id))
+        self.look_for_all(entity).is_some()
+            || self.for_all().any(|(_, mirror, _)| entity.contains_type_id(mirror.type_id))
     }
 
     /// Where the entity looks, if clients are told.
     pub fn look_for_all(&self, entity: EntityRef) -> Option<[f32; 2]> {
-        self.replicated_to(Recipients::AllWithPlace).next()?;
-        Some(entity.get::<Intent>()?.look.to_array())
+        (self.look.as_ref()?.look)(entity)
     }
 
-    /// The intent of an entity that looks there, as a mirrored component.
+    /// The component of an entity that looks there.
     pub fn looking(&self, look: [f32; 2]) -> Option<(usize, BoxedComponent)> {
-        let (number, ..) = self.replicated_to(Recipients::AllWithPlace).next()?;
-        Some((number, Box::new(Intent { look: look.into(), ..Intent::default() })))
+        let functions = self.look.as_ref()?;
+        Some((functions.number, (functions.looking)(look)))
     }
 
     /// The changes that all clients are told of, by their numbers for clients.
@@ -200,7 +218,7 @@ impl RegionComponents {
             // Every value is of its type.
             Some((of_clients, change.as_ref().and_then(replicated.encode_value)))
         };
-        self.replicated_to(Recipients::All).zip(0..).filter_map(encode).collect()
+        self.for_all().zip(0..).filter_map(encode).collect()
     }
 
     /// A change of a component that a server has told of; `None` if the type is not registered here.

@@ -49,7 +49,7 @@ pub fn act(
     }
     let Ok(mut actor) = world.get_entity_mut(entity) else { return Err(Refusal::NotHere) };
     for (number, component) in outcome.components {
-        components.apply_mirrored(&mut actor, number, Some(component));
+        components.mirrored.apply(&mut actor, number, Some(component));
     }
     order.action.effects(&done, world);
     world.flush();
@@ -75,6 +75,6 @@ fn try_out(
     };
     let types = &world.resource::<BlockTypes>().0;
     let acting = Acting { actor: order.actor, position, elapsed, values: Values::Entity(values) };
-    let number = |type_id| components.mirror_number(type_id);
+    let number = |type_id| components.mirrored.number(type_id);
     ActionContext::new(acting, types, &number, ground).run(&*order.action).0
 }

@@ -173,7 +173,7 @@ fn report_viewers(
 fn mirror(world: &mut World, contents: &mut RegionContents) {
     let RegionContents { components, params, outbox, mirrored, unfinished, ticks, .. } = contents;
     let arrived = &mut unfinished.arrived;
-    if !components.mirrors_anything() {
+    if components.mirrored.is_empty() {
         arrived.clear();
         return;
     }
@@ -181,7 +181,7 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
     let now = world.change_tick();
     let mut shown = FxHashMap::default();
     for (entity, id, position) in params.mirrored.iter(world) {
-        if !components.is_mirrored(entity) {
+        if !components.mirrored.is_on(entity) {
             continue;
         }
         shown.insert(id.0, Some(entity.archetype().id()));
@@ -189,7 +189,7 @@ fn mirror(world: &mut World, contents: &mut RegionContents) {
         let new = before.is_none();
         // Every component of an entity that the main world has not seen yet counts as changed.
         let last = if new { Tick::new(now.get().wrapping_sub(Tick::MAX.get())) } else { ticks.sent };
-        let components = components.read_mirrored(world, entity, before, (last, now));
+        let components = components.mirrored.read(world, entity, before, (last, now));
         let moved = position.last_changed().is_newer_than(last, now);
         if new || moved || !components.is_empty() {
             outbox.mirrors.push(MirrorUpdate {

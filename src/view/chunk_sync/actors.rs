@@ -83,7 +83,7 @@ pub(in crate::view) fn tell_of_actors(
             peer.tell_body(&SentBody { clock: mirror.current.1, body: *body });
         }
         if peer.owes_state(with_news.contains(&actor)) {
-            peer.tell_state(mirror.current, components.0.encode_for_owner(entity));
+            peer.tell_state(mirror.current, components.0.mirrored.encode_for_owner(entity));
         }
     }
 }
@@ -107,7 +107,7 @@ pub(super) fn decoded(
     components: &RegionComponents,
     (path, bytes): SentComponent,
 ) -> Option<(usize, Option<BoxedComponent>)> {
-    let decoded = components.decode_replicated(&path, bytes.as_deref());
+    let decoded = components.mirrored.decode_replicated(&path, bytes.as_deref());
     decoded.inspect_err(|reason| warn_once!("a component of the server is invalid: {reason}")).ok().flatten()
 }
 

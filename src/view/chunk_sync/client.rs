@@ -224,12 +224,12 @@ impl ChunkSyncClient {
     fn show(&mut self, entity: EntityNews, components: &RegionComponents, news: &mut Published) {
         let dimension = self.dimension;
         let position = |place: EntityPlace| Position { dimension, block: place.block, offset: place.offset.into() };
-        let look = |place: EntityPlace| place.look.and_then(|look| components.looking(look));
+        let look = |place: EntityPlace| place.look.and_then(|look| components.mirrored.looking(look));
         let update = match entity {
             EntityNews::Appeared { id, place, clock, components: sent } => {
                 self.entities.insert(id, (position(place), clock));
                 // It has no others.
-                let all = components.types_for_all().map(|path| (path.to_owned(), None));
+                let all = components.mirrored.types_for_all().map(|path| (path.to_owned(), None));
                 let sent = sent.into_iter().map(|(path, bytes)| (path, Some(bytes)));
                 (id, all.chain(sent).collect(), look(place))
             }
@@ -327,7 +327,7 @@ impl ChunkSyncClient {
             }
             (ActorMessage::State { block, offset, elapsed, components: sent }, Some((actor, session))) => {
                 let update = mirror_update(actor, self.dimension, (block, offset, elapsed), sent, components);
-                let number = components.mirror_number(TypeId::of::<Actor>());
+                let number = components.mirrored.number(TypeId::of::<Actor>());
                 let known = number.and_then(|number| update.components.get(&number)?.as_ref()?.downcast_ref::<Actor>());
                 if let Some(last) = known.map(Actor::last) {
                     // After a new connection, those of earlier sessions that the world does not remember are lost.

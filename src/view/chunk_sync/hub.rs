@@ -5,11 +5,11 @@
 
 use super::port::ClientPort;
 use crate::block::BlockRegistry;
-use crate::chunk::Chunk;
 use crate::chunk_sync::{ChunkChange, FoundChunk, SyncArea, SyncLimits, SyncServer, SyncWish};
-use crate::entity_sync::{EntityLimits, EntityPlace, EntityServer, ForClient};
+use crate::entity_sync::{EntityLimits, EntityServer, ForClient};
 use crate::simulation::Steer;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
+use crate::view::frame_news::{ChangedChunk, EntityChange};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -40,9 +40,6 @@ pub(super) enum Sight {
     Area(SyncArea),
 }
 
-/// A chunk before and after a change.
-pub(in crate::view) type ChangedChunk = (DimensionId, ChunkPos, Arc<Chunk>, Arc<Chunk>);
-
 /// A client in a dimension, as it is told first.
 pub(super) struct Greeting {
     pub port: ClientPort,
@@ -50,16 +47,6 @@ pub(super) struct Greeting {
     pub name: String,
     pub chunk_heights: Range<i64>,
     pub limits: SyncLimits,
-}
-
-/// News of an entity that clients may see.
-#[derive(Debug)]
-pub(in crate::view) struct EntityChange {
-    pub id: Uuid,
-    /// Where it is, and the dimension's clock; `None` if it is gone.
-    pub place: Option<(DimensionId, EntityPlace, Duration)>,
-    /// Components by their numbers among those of all clients; `None` for one that it does not have any more.
-    pub components: Vec<(u16, Option<Vec<u8>>)>,
 }
 
 /// What the main world tells. Clients have the numbers of their ports.

@@ -12,7 +12,7 @@ use crate::coordinator::messages::{ActionId, AskChunks, AskError, ChunkState, Ch
 use crate::coordinator::{MAX_WHOLE_HEIGHT, MainLink};
 use crate::simulation::{BlockTypes, DecidedAction, Position, Refusal, Steer, Viewer};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, chunk_heights};
-use crate::view::receive::{FrameNews, entity_change};
+use crate::view::frame_news::{FrameNews, entity_change};
 use crate::view::viewers::{Place, PlaceItem};
 use crate::view::{
     ColumnChange, ColumnChanged, Components, Dimension, DimensionOpen, MainTicks, Mirror, PublishedColumns,
@@ -453,7 +453,7 @@ pub(in crate::view) fn start_hub(world: &mut World, peers: &mut QueryState<(), W
         return;
     };
     let (blocks, components) = (blocks.0.clone(), components.0.clone());
-    let types = components.types_for_all().map(str::to_owned).collect();
+    let types = components.mirrored.types_for_all().map(str::to_owned).collect();
     let ((hub, orders), (to_main, told)) = (unbounded(), unbounded());
     let work = Hub::new(blocks, types, orders, to_main);
     let mut inline = None;
@@ -465,11 +465,12 @@ pub(in crate::view) fn start_hub(world: &mut World, peers: &mut QueryState<(), W
     // Those that are there already.
     let mut mirrors = world.query::<(EntityRef, &Mirror)>();
     let entities = mirrors.iter(world).filter_map(|(entity, mirror)| {
-        let all = components.copy_mirrored(entity).into_iter().map(|(number, value)| (number, Some(value))).collect();
-        entity_change(&components, entity, mirror.id, Some(mirror.current), components.encode_for_all(&all))
+        let all = components.mirrored.copy(entity).into_iter().map(|(number, value)| (number, Some(value))).collect();
+        entity_change(&components, entity, mirror.id, Some(mirror.current), components.mirrored.encode_for_all(&all))
     });
     let _ = hub.send(ToHub::Entities(entities.collect()));
     let (peers, wishes, questions) = default();
+    world.resource_mut::<FrameNews>().has_clients = true;
     world.insert_resource(SyncLink { hub, told, inline, peers, wishes, questions });
 }
 
@@ -505,7 +506,7 @@ pub(in crate::view) fn apply_changes(
     if !columns.is_empty() {
         let _ = link.hub.send(ToHub::Columns(columns.into_iter().collect()));
     }
-    let FrameNews { edits, actions, chunks, entities } = &mut *news;
+    let FrameNews { edits, actions, chunks, entities, .. } = &mut *news;
     if !chunks.is_empty() {
         let _ = link.hub.send(ToHub::Changed(mem::take(chunks)));
     }

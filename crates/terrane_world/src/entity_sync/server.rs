@@ -2,12 +2,14 @@
 
 mod cells;
 mod client;
+mod entity;
 
-use super::messages::{Event, PacketWriter};
+use super::messages::PacketWriter;
 use super::place::{EntityPlace, ShortPlace};
 use crate::space::ChunkPos;
 use cells::Cells;
 use client::Client;
+use entity::Entity;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,27 +41,6 @@ pub struct ForClient {
     pub message: Option<Vec<u8>>,
     /// Packets of about 1,100 bytes, which may be lost.
     pub packets: Vec<Vec<u8>>,
-}
-
-/// An entity that clients may see.
-#[derive(Debug)]
-struct Entity {
-    id: Uuid,
-    cell: ChunkPos,
-    place: ShortPlace,
-    /// The dimension's clock at that place, in milliseconds.
-    millis: u64,
-    /// The tick in which the place was new.
-    moved: u32,
-    components: BTreeMap<u16, Vec<u8>>,
-}
-
-impl Entity {
-    fn appear(&self, net: u32) -> Event<'_> {
-        let Self { id, cell, place, millis, .. } = *self;
-        let components = self.components.iter().map(|(number, value)| (*number, value.as_slice())).collect();
-        Event::Appear { net, id, cell, place, millis, components }
-    }
 }
 
 /// The entities of a dimension that clients may see, and the clients. See the [module](super).

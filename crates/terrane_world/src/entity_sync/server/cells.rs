@@ -1,6 +1,6 @@
 //! [`Cells`]: the entities by their cells, and the encoded places of each cell.
 
-use super::Entity;
+use super::entity::Entity;
 use crate::entity_sync::PERIODS;
 use crate::entity_sync::messages::PlacesWriter;
 use crate::space::{ChunkPos, ColumnPos};

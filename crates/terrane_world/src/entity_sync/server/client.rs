@@ -1,7 +1,8 @@
 //! [`Client`]: one client of an [`EntityServer`](super::EntityServer).
 
+use super::EntityLimits;
 use super::cells::{Cells, is_due, is_in_reach};
-use super::{Entity, EntityLimits};
+use super::entity::Entity;
 use crate::chunk_sync::Budget;
 use crate::entity_sync::PERIODS;
 use crate::entity_sync::messages::{Event, PacketWriter, message};
