@@ -194,6 +194,7 @@ impl Plugin for ChunkRenderPlugin {
         app.add_systems(Update, measure.run_if(on_timer(Duration::from_secs(1))));
         app.add_systems(PreUpdate, (hear, apply, dispatch, update_materials).chain().after(update_looks))
             .add_systems(PostUpdate, move_meshes.run_if(moved).before(TransformSystems::Propagate))
+            .init_resource::<mirrors::ShownClocks>()
             .add_systems(PreUpdate, mirrors::move_mirrors)
             .add_systems(
                 PostUpdate,
