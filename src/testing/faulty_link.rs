@@ -11,7 +11,8 @@ use std::collections::VecDeque;
 /// use bevy_terrane::testing::FaultyLink;
 /// use bevy_terrane::view::ForTransport;
 ///
-/// let mut link = FaultyLink { delay: 2, ..FaultyLink::new(7) };
+/// let mut link = FaultyLink::new(7);
+/// link.delay = 2;
 /// link.send(ForTransport { messages: vec![b"hello".to_vec()], packets: Vec::new() });
 /// assert_eq!([link.step(), link.step(), link.step()].map(|arrived| arrived.messages.len()), [0, 0, 1]);
 /// ```
