@@ -43,6 +43,15 @@ pub(super) struct EntityChange {
     pub components: Vec<(u16, Option<Vec<u8>>)>,
 }
 
+impl EntityChange {
+    /// Adds a later change.
+    pub fn replace(&mut self, Self { place, components, .. }: Self) {
+        self.place = place;
+        self.components.retain(|(known, _)| !components.iter().any(|(number, _)| number == known));
+        self.components.extend(components);
+    }
+}
+
 /// A change of a mirror as clients are told of it; `None` if they are not.
 pub(super) fn entity_change(
     components: &RegionComponents,

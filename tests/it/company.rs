@@ -2,7 +2,7 @@
 
 use crate::support::session::{REMOTE, Session};
 use crate::support::*;
-use bevy_terrane::chunk_sync::SyncLimits;
+use bevy_terrane::chunk_sync::{ChunkQuestions, SyncArea, SyncLimits};
 use bevy_terrane::prelude::*;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::simulation::Steering;
@@ -118,6 +118,31 @@ fn entities_come_change_and_go() {
         region.despawn(bob);
     });
     session.run_until("Bob is gone", |session| !has(session, BOB));
+}
+
+/// Promise, company: A thread makes the messages of clients, so a frame of the server does not.
+#[test]
+fn a_thread_makes_the_messages_of_clients() {
+    let mut session = session(TerranePlugin::in_memory());
+    change(&mut session, BOB, |bob| bob.get_mut::<Position>().unwrap().translate(Vec3::new(1.5, 0.0, 0.25)));
+    let (dimension, position) = (session.dimension, BlockPos::new(2, 9, 3));
+    let block = id_of(session.server.world(), "terrane:stone");
+    session.server.world_mut().write_message(SetBlock { dimension, position, block });
+    session.run_until("the step and the block are seen", |session| {
+        let place = shown(session, BOB).unwrap().get::<Mirror>().unwrap().current.0;
+        let stone = id_of(session.client.world(), "terrane:stone");
+        place.block == BlockPos::new(8, 1, 3) && session.shown(position) == Some(stone)
+    });
+    // It goes on while the frames of the server stand still: a client that looks elsewhere is told that Bob is out of sight.
+    let port = session.peer().port().clone();
+    port.take();
+    let area = SyncArea { center: BlockPos::new(5_000, 0, 0).chunk(), radius: 1, vertical: 1 };
+    port.receive(&ChunkQuestions { area, questions: Vec::new() }.encode()).unwrap();
+    let began = std::time::Instant::now();
+    while port.take().messages.is_empty() {
+        assert!(began.elapsed() < std::time::Duration::from_secs(30), "the thread says nothing");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
 }
 
 /// Promise, company: An entity that crosses from region to region is never despawned on a client.

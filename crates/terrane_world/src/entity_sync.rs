@@ -24,7 +24,7 @@ pub use messages::EntityMessageError;
 pub use place::EntityPlace;
 pub use server::{EntityLimits, EntityServer, ForClient};
 
-/// What an entity message and a packet of places begin with, after the number of the protocol.
+/// The kinds of a message about entities and of a packet of places: their second byte.
 const MESSAGE: u8 = 4;
 const PACKET: u8 = 5;
 

@@ -212,7 +212,7 @@ impl ChunkSyncClient {
         self.packet = Some(packets::write_steps(self.steps.iter().copied().collect()));
     }
 
-    /// What the server has told of the client's own body since the last call.
+    /// The client's own body as the server has it, if there is news since the last call.
     pub(in crate::view) fn take_body(&mut self) -> Option<SteeredBody> {
         let (body, is_news) = self.body.as_mut()?;
         let mut body = mem::take(is_news).then_some(body.body)?;

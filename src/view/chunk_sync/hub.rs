@@ -10,6 +10,7 @@ use crate::entity_sync::{EntityLimits, EntityServer, ForClient};
 use crate::simulation::Steer;
 use crate::space::{ChunkPos, ColumnPos, DimensionId};
 use crate::view::frame_news::{ChangedChunk, EntityChange};
+use bevy::utils::default;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -29,8 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PASS: Duration = Duration::from_millis(10);
 /// The time from one tick of entities to the next.
 const ENTITY_TICK: Duration = Duration::from_millis(50);
+/// What the main world has not taken in at which clients have to wait.
+const MAX_TOLD: usize = 1 << 14;
 
-/// What a client may see.
+/// The part of its dimension that a client may see.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sight {
     /// Nothing at present: its viewer is elsewhere.
@@ -49,7 +52,7 @@ pub(super) struct Greeting {
     pub limits: SyncLimits,
 }
 
-/// What the main world tells. Clients have the numbers of their ports.
+/// An order of the main world. Clients have the numbers of their ports.
 pub(super) enum ToHub {
     /// Begins a client, or tells it other limits, or a dimension that was opened again.
     Greet(Box<Greeting>),
@@ -67,7 +70,7 @@ pub(super) enum ToHub {
     Gone(u64),
 }
 
-/// What the main world is told.
+/// An answer to the main world.
 pub(super) enum FromHub {
     /// A wish of a client, and whether an edit was made on the newest state of its chunk.
     Wish(u64, SyncWish, bool),
@@ -139,18 +142,21 @@ impl Hub {
         loop {
             match self.orders.recv_deadline(next) {
                 Ok(order) => self.follow(order),
-                Err(RecvTimeoutError::Timeout) => {
-                    let now = self.began.elapsed();
-                    let is_tick = now >= self.ticked + ENTITY_TICK;
-                    if is_tick {
-                        // Late ticks are not made up for.
-                        self.ticked = (self.ticked + ENTITY_TICK).max(now.saturating_sub(ENTITY_TICK));
-                    }
-                    self.pass(now, is_tick);
-                    next = Instant::now() + PASS;
-                }
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
+            // However many orders there are, clients do not wait for long.
+            if Instant::now() < next {
+                continue;
+            }
+            let now = self.began.elapsed();
+            let is_tick = now >= self.ticked + ENTITY_TICK;
+            if is_tick {
+                // Late ticks are not made up for.
+                self.ticked = (self.ticked + ENTITY_TICK).max(now.saturating_sub(ENTITY_TICK));
+            }
+            self.pass(now, is_tick);
+            next = Instant::now() + PASS;
         }
     }
 
@@ -299,7 +305,8 @@ impl Hub {
         let mut shared: BTreeMap<DimensionId, (FxHashSet<ChunkPos>, Vec<(u64, Vec<ChunkPos>)>)> = BTreeMap::new();
         let mut asks = Vec::new();
         for (key, peer) in &mut self.peers {
-            let (messages, steps) = peer.port.take_incoming();
+            let is_late = self.told.len() >= MAX_TOLD;
+            let (messages, steps) = if is_late { default() } else { peer.port.take_incoming() };
             messages.into_iter().for_each(|message| peer.server.take(message));
             for wish in peer.server.take_wishes() {
                 let is_current = matches!(&wish, SyncWish::Edit(edit) if peer.server.is_current(edit));
@@ -312,7 +319,7 @@ impl Hub {
             if peer.sight == Sight::Nothing {
                 continue;
             }
-            if peer.port.is_ready() {
+            if peer.port.is_ready().0 {
                 peer.port.send(peer.server.messages(now), Vec::new());
             }
             peer.port.set_progress(peer.server.waiting_actor_news(), peer.server.progress());
@@ -362,7 +369,9 @@ impl Hub {
     fn tick_entities(&mut self, now: Duration) {
         for (dimension, entities) in &mut self.dimensions {
             for (key, peer) in self.peers.iter().filter(|(_, peer)| peer.dimension == *dimension) {
-                entities.set_reading(*key, peer.port.is_ready() && peer.sight != Sight::Nothing);
+                let is_seeing = peer.sight != Sight::Nothing;
+                let (messages, packets) = peer.port.is_ready();
+                entities.set_reading(*key, is_seeing && messages, is_seeing && packets);
                 // A client that may look anywhere sees the entities where it looks.
                 if let (Sight::All, Some(area)) = (peer.sight, peer.server.area()) {
                     entities.look(*key, area.center, peer.own);

@@ -3,7 +3,7 @@
 use super::actors::{ActorMessage, SentComponent};
 use super::hub::{FromHub, Greeting, Hub, Sight, ToHub};
 use super::packets::SentBody;
-use super::port::{ClientPort, ForTransport};
+use super::port::ClientPort;
 use crate::block::BlockId;
 use crate::chunk::Chunk;
 use crate::chunk_sync::{SyncArea, SyncEdit, SyncError, SyncLimits, SyncServerProgress};
@@ -12,7 +12,7 @@ use crate::coordinator::messages::{ActionId, AskChunks, AskError, ChunkState, Ch
 use crate::coordinator::{MAX_WHOLE_HEIGHT, MainLink};
 use crate::simulation::{BlockTypes, DecidedAction, Position, Refusal, Steer, Viewer};
 use crate::space::{BlockPos, ChunkPos, ColumnPos, DimensionId, chunk_heights};
-use crate::view::frame_news::{FrameNews, entity_change};
+use crate::view::frame_news::{ChangedChunk, EntityChange, FrameNews, entity_change};
 use crate::view::viewers::{Place, PlaceItem};
 use crate::view::{
     ColumnChange, ColumnChanged, Components, Dimension, DimensionOpen, MainTicks, Mirror, PublishedColumns,
@@ -338,8 +338,7 @@ impl ChunkSyncPeer {
     /// The messages for the client, in order. While they are not taken, no more are made, so a game leaves them here while its
     /// client does not read.
     pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
-        let ForTransport { messages, .. } = self.port.take();
-        messages
+        self.port.take_messages()
     }
 
     /// The messages and packets of the client, for a transport that runs beside the frames.
@@ -384,7 +383,9 @@ impl ChunkSyncPeer {
                 chunk_heights: chunk_heights(&dimension.heights()),
                 limits,
             };
-            let _ = hub.send(ToHub::Greet(Box::new(greeting)));
+            if hub.send(ToHub::Greet(Box::new(greeting))).is_err() {
+                error_once!("the sync thread has ended, so clients are sent nothing");
+            }
             (self.hub, self.seen) = (Some(hub.clone()), None);
         }
         let seen = (sight, center, self.actor);
@@ -411,9 +412,40 @@ pub(in crate::view) struct SyncLink {
     /// What the sync thread has told and is yet to be done.
     wishes: Vec<FromHub>,
     questions: Vec<AskChunks>,
+    /// What has changed and the sync thread is not told of yet: chunks before the first change and after the last one, and entities.
+    chunks: BTreeMap<(DimensionId, ChunkPos), (Arc<Chunk>, Arc<Chunk>)>,
+    entities: BTreeMap<Uuid, EntityChange>,
 }
 
+/// While the sync thread is so many orders behind, it is told of no more changes. Later ones replace earlier ones meanwhile.
+const MOST_ORDERS: usize = 1 << 12;
+
 impl SyncLink {
+    fn tell_of_changes(&mut self, chunks: Vec<ChangedChunk>, entities: Vec<EntityChange>) {
+        for (dimension, chunk, before, after) in chunks {
+            let (_, newest) = self.chunks.entry((dimension, chunk)).or_insert_with(|| (before, Arc::default()));
+            *newest = after;
+        }
+        for change in entities {
+            match self.entities.get_mut(&change.id) {
+                Some(known) => known.replace(change),
+                None => _ = self.entities.insert(change.id, change),
+            }
+        }
+        if self.hub.len() >= MOST_ORDERS {
+            return;
+        }
+        if !self.chunks.is_empty() {
+            let changed = mem::take(&mut self.chunks)
+                .into_iter()
+                .map(|((dimension, chunk), (before, after))| (dimension, chunk, before, after));
+            let _ = self.hub.send(ToHub::Changed(changed.collect()));
+        }
+        if !self.entities.is_empty() {
+            let _ = self.hub.send(ToHub::Entities(mem::take(&mut self.entities).into_values().collect()));
+        }
+    }
+
     fn run_inline(&mut self, is_tick: bool) {
         if let Some(hub) = &mut self.inline {
             hub.get().run_inline(is_tick);
@@ -469,9 +501,9 @@ pub(in crate::view) fn start_hub(world: &mut World, peers: &mut QueryState<(), W
         entity_change(&components, entity, mirror.id, Some(mirror.current), components.mirrored.encode_for_all(&all))
     });
     let _ = hub.send(ToHub::Entities(entities.collect()));
-    let (peers, wishes, questions) = default();
+    let (peers, wishes, questions, chunks, entities) = default();
     world.resource_mut::<FrameNews>().has_clients = true;
-    world.insert_resource(SyncLink { hub, told, inline, peers, wishes, questions });
+    world.insert_resource(SyncLink { hub, told, inline, peers, wishes, questions, chunks, entities });
 }
 
 /// Hands answers to the sync thread.
@@ -494,9 +526,9 @@ pub(in crate::view) fn apply_changes(
     mut peers: Query<&mut ChunkSyncPeer>,
     mut changed: MessageReader<ColumnChanged>,
     mut news: ResMut<FrameNews>,
-    link: Option<Res<SyncLink>>,
+    link: Option<ResMut<SyncLink>>,
 ) {
-    let Some(link) = link else { return changed.clear() };
+    let Some(mut link) = link else { return changed.clear() };
     let columns: FxHashSet<(DimensionId, ColumnPos)> = changed
         .read()
         // Changed chunks are among the news, and clients compute light themselves.
@@ -507,12 +539,7 @@ pub(in crate::view) fn apply_changes(
         let _ = link.hub.send(ToHub::Columns(columns.into_iter().collect()));
     }
     let FrameNews { edits, actions, chunks, entities, .. } = &mut *news;
-    if !chunks.is_empty() {
-        let _ = link.hub.send(ToHub::Changed(mem::take(chunks)));
-    }
-    if !entities.is_empty() {
-        let _ = link.hub.send(ToHub::Entities(mem::take(entities)));
-    }
+    link.tell_of_changes(mem::take(chunks), mem::take(entities));
     if edits.is_empty() && actions.is_empty() {
         return;
     }

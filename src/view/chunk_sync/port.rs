@@ -107,8 +107,18 @@ impl ClientPort {
     /// Takes what is to be sent to the client. While it is not taken, no more is made, so a transport leaves it here while its client does
     /// not read.
     pub fn take(&self) -> ForTransport {
-        let Outgoing { messages, packets, body } = mem::take(&mut *lock(&self.0.outgoing));
-        ForTransport { messages, packets: body.into_iter().chain(packets).collect() }
+        ForTransport { messages: self.take_messages(), packets: self.take_packets() }
+    }
+
+    /// Takes only the messages.
+    pub fn take_messages(&self) -> Vec<Vec<u8>> {
+        mem::take(&mut lock(&self.0.outgoing).messages)
+    }
+
+    /// Takes only the packets.
+    pub fn take_packets(&self) -> Vec<Vec<u8>> {
+        let mut outgoing = lock(&self.0.outgoing);
+        outgoing.body.take().into_iter().chain(mem::take(&mut outgoing.packets)).collect()
     }
 
     /// Calls this whenever there is something to take. It can be set once.
@@ -129,22 +139,20 @@ impl ClientPort {
         (messages, steps)
     }
 
-    /// Returns `true` if the transport has taken all messages.
-    pub(super) fn is_ready(&self) -> bool {
-        lock(&self.0.outgoing).messages.is_empty()
+    /// Returns `true` for messages and for packets if the transport has taken all of them.
+    pub(super) fn is_ready(&self) -> (bool, bool) {
+        let outgoing = lock(&self.0.outgoing);
+        (outgoing.messages.is_empty(), outgoing.packets.is_empty())
     }
 
-    /// Adds messages, and packets instead of those that were not taken.
+    /// Adds messages and packets. Packets are added only if all earlier ones were taken.
     pub(super) fn send(&self, messages: Vec<Vec<u8>>, packets: Vec<Vec<u8>>) {
         if messages.is_empty() && packets.is_empty() {
             return;
         }
         let mut outgoing = lock(&self.0.outgoing);
         outgoing.messages.extend(messages);
-        if !packets.is_empty() {
-            // Newer places replace older ones.
-            outgoing.packets = packets;
-        }
+        outgoing.packets.extend(packets);
         drop(outgoing);
         self.wake();
     }
@@ -183,4 +191,56 @@ impl Debug for ClientPort {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ClientPort").field(&self.0.life).finish()
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chunk_sync::{ChunkQuestions, PROTOCOL, SyncArea};
+    use crate::space::ChunkPos;
+
+    fn question() -> Vec<u8> {
+        let area = SyncArea { center: ChunkPos::default(), radius: 4, vertical: 4 };
+        ChunkQuestions { area, questions: vec![(ChunkPos::default(), None); 1_000] }.encode()
+    }
+
+    /// Promise, multiplayer: A client that sends before the server, nonsense, or too much, is an error.
+    #[test]
+    fn an_early_a_malformed_and_a_flooding_client_are_errors() {
+        let port = ClientPort::new();
+        assert_eq!(port.receive(&question()), Err(SyncError::Early));
+        port.open();
+        assert!(matches!(port.receive(&[PROTOCOL, 6, 200]), Err(SyncError::Malformed { .. })));
+        assert!(matches!(port.receive(&[&[PROTOCOL, 6][..], &[0; 5_000]].concat()), Err(SyncError::TooLarge { .. })));
+        let (mut taken, message) = (0, question());
+        let refused = loop {
+            match port.receive(&message) {
+                Ok(()) => taken += message.len(),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused, SyncError::Flood);
+        assert!(port.is_full() && taken <= MAX_INCOMING && taken + message.len() > MAX_INCOMING);
+        assert_eq!(port.take_incoming().0.len() * message.len(), taken);
+        assert_eq!((port.receive(&message), port.is_full()), (Ok(()), false));
+    }
+
+    #[test]
+    fn steps_are_bounded_and_what_waits_is_told() {
+        let port = ClientPort::new();
+        port.open();
+        for number in 0..1_000 {
+            port.receive(&packets::write_steps(vec![Steer { number, ..Steer::default() }; MAX_STEPS_SENT])).unwrap();
+        }
+        assert_eq!(port.take_incoming().1.len(), MAX_STEPS);
+        let too_many = packets::write_steps(vec![Steer::default(); MAX_STEPS_SENT + 1]);
+        assert!(matches!(port.receive(&too_many), Err(SyncError::Malformed { .. })));
+        port.send(vec![vec![1]], vec![vec![2], vec![3]]);
+        assert_eq!(port.is_ready(), (false, false));
+        assert_eq!((port.take_messages(), port.is_ready()), (vec![vec![1]], (true, false)));
+        assert_eq!(port.take(), ForTransport { messages: Vec::new(), packets: vec![vec![2], vec![3]] });
+        assert_eq!((port.is_ready(), port.take()), ((true, true), ForTransport::default()));
+    }
+
+    const MAX_STEPS_SENT: usize = packets::MAX_STEPS;
 }

@@ -31,7 +31,7 @@ const CHUNKS: u8 = 0;
 const EDITS: u8 = 1;
 const ACTIONS: u8 = 2;
 pub(super) const CHANGES: u8 = 3;
-/// What messages of older protocols begin with.
+/// The first bytes of messages of older protocols.
 const OLDER: std::ops::RangeInclusive<u8> = 1..=3;
 /// The maximum size of an action, in bytes.
 pub const MAX_ACTION_BYTES: usize = 1_024;

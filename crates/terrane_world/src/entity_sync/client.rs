@@ -57,7 +57,7 @@ pub struct EntityClient {
     types: Vec<String>,
     /// The ids of entities by their numbers, and the times of their places.
     entities: FxHashMap<u32, (Uuid, Duration)>,
-    /// Those that were there before a server began anew.
+    /// The entities from before a server began anew that it has not told of since.
     stale: FxHashSet<Uuid>,
     news: VecDeque<EntityNews>,
 }
@@ -66,7 +66,7 @@ impl EntityClient {
     /// Takes in a message or a packet. Returns `false` if it is not about entities.
     ///
     /// # Errors
-    /// Fails if it is invalid. What it says before that counts.
+    /// Fails if the message is invalid. The news before the invalid part count.
     pub fn receive(&mut self, message: &[u8]) -> Result<bool, EntityMessageError> {
         if let Some(events) = read_message(message) {
             events?.into_iter().try_for_each(|event| self.take(event))?;

@@ -35,7 +35,7 @@ pub enum EntityMessageError {
     /// It has more entities, components or types than a client keeps.
     #[error("the server has more than {limit} {what} around the client")]
     TooMany {
-        /// Of what.
+        /// The things that are too many.
         what: &'static str,
         /// The limit.
         limit: usize,

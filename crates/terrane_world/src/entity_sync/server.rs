@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use uuid::Uuid;
 
-/// What a client may see of entities.
+/// The limits of a client's view of entities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntityLimits {
     /// The radius within which the client sees entities, in chunks, also up and down.
@@ -32,7 +32,7 @@ impl Default for EntityLimits {
     }
 }
 
-/// What a tick has for a client.
+/// The message and the packets of a tick for a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForClient {
     /// The client.
@@ -120,8 +120,7 @@ impl EntityServer {
         (cell, place, millis): (ChunkPos, ShortPlace, u64),
         changes: Vec<(u16, Option<Vec<u8>>)>,
     ) {
-        self.last += 1;
-        let net = self.last;
+        let net = self.unused_number();
         let components = changes.into_iter().filter_map(|(number, value)| Some((number, value?))).collect();
         let entity = Entity { id, cell, place, millis, moved: self.tick, components };
         let is_new_cell = self.cells.insert(cell, net);
@@ -131,6 +130,16 @@ impl EntityServer {
         }
         self.numbers.insert(id, net);
         self.entities.insert(net, entity);
+    }
+
+    fn unused_number(&mut self) -> u32 {
+        // Numbers begin anew after four billion entities.
+        loop {
+            self.last = self.last.wrapping_add(1);
+            if !self.entities.contains_key(&self.last) {
+                return self.last;
+            }
+        }
     }
 
     /// Reports that an entity is gone. Returns its components; `None` if it was not there.
@@ -183,10 +192,11 @@ impl EntityServer {
         client.is_planned = false;
     }
 
-    /// Notes whether a client takes in what it is sent. What is for it waits meanwhile. If that becomes too much, the client starts anew.
-    pub fn set_reading(&mut self, client: u64, is_reading: bool) {
+    /// Notes whether a client takes in messages, and whether it takes in packets. Its messages wait while it does not, up to half a MiB;
+    /// after that, it starts anew. The places that it misses are sent once it takes in packets again.
+    pub fn set_reading(&mut self, client: u64, messages: bool, packets: bool) {
         if let Some(client) = self.clients.get_mut(&client) {
-            client.is_reading = is_reading;
+            (client.is_reading, client.takes_packets) = (messages, packets);
         }
     }
 
@@ -199,7 +209,10 @@ impl EntityServer {
         let millis = clock.as_millis() as u64;
         let mut all = Vec::new();
         for (key, client) in clients {
-            let Some(center) = client.center.filter(|_| client.is_reading) else { continue };
+            let Some(center) = client.center.filter(|_| client.is_reading) else {
+                client.miss();
+                continue;
+            };
             if client.is_lost {
                 client.begin(types);
                 for cell in cells.around(center, client.limits.radius) {

@@ -23,7 +23,7 @@ fn types() -> Vec<String> {
     vec!["game::Name".into(), "game::Health".into()]
 }
 
-/// What a client shows.
+/// An entity as a client shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Shown {
     place: EntityPlace,

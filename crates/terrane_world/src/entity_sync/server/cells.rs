@@ -10,6 +10,8 @@ use rustc_hash::FxHashMap;
 const REPEATS: u32 = 3;
 /// All places in a cell are sent after this many ticks, whether they are new or not.
 const ALL_AGAIN: u32 = 200;
+/// In place of a rate: all places that are newer than [`ALL_AGAIN`], for a client that has missed some.
+pub(super) const CATCH_UP: u8 = PERIODS.len() as u8;
 
 #[derive(Debug, Default)]
 pub(super) struct Cells {
@@ -24,8 +26,8 @@ pub(super) struct Cells {
 struct Cell {
     /// The numbers of its entities, ascending.
     members: Vec<u32>,
-    /// For each rate, the tick and the places that were encoded in it.
-    encoded: [(u32, Places); PERIODS.len()],
+    /// For each rate and for [`CATCH_UP`], the tick and the places that were encoded in it.
+    encoded: [(u32, Places); PERIODS.len() + 1],
     /// The number of entities that have moved within a second, as of some tick.
     moving: (u32, usize),
 }
@@ -115,9 +117,14 @@ impl Cells {
         if *encoded != tick {
             *encoded = tick;
             self.encodings += 1;
-            let period = PERIODS[usize::from(rate)];
-            let is_all = (tick.wrapping_add(phase(cell)) / period).is_multiple_of(ALL_AGAIN / period);
-            let is_new = |entity: &&Entity| is_all || tick.wrapping_sub(entity.moved) < REPEATS * period;
+            let (newer_than, is_all) = match PERIODS.get(usize::from(rate)) {
+                None => (ALL_AGAIN, false),
+                Some(period) => {
+                    let turn = tick.wrapping_add(phase(cell)) / period;
+                    (REPEATS * period, turn.is_multiple_of(ALL_AGAIN / period))
+                }
+            };
+            let is_new = |entity: &&Entity| is_all || tick.wrapping_sub(entity.moved) < newer_than;
             let sent = |net: &u32| Some((*net, entities.get(net).filter(is_new)?));
             let sent: Vec<_> = known.members.iter().filter_map(sent).collect();
             let millis = sent.iter().map(|(_, entity)| entity.millis).max().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! [`Client`]: one client of an [`EntityServer`](super::EntityServer).
 
 use super::EntityLimits;
-use super::cells::{Cells, is_due, is_in_reach};
+use super::cells::{CATCH_UP, Cells, is_due, is_in_reach};
 use super::entity::Entity;
 use crate::chunk_sync::Budget;
 use crate::entity_sync::PERIODS;
@@ -33,7 +33,11 @@ pub(super) struct Client {
     pub center: Option<ChunkPos>,
     /// The entity that the client knows from elsewhere.
     pub own: Option<Uuid>,
+    /// `true` if the client takes in messages, and if it takes in packets.
     pub is_reading: bool,
+    pub takes_packets: bool,
+    /// `true` if the client has had no packets in some tick since.
+    has_missed: bool,
     /// `true` if the client has to start anew: at first, and after too much has waited for it.
     pub is_lost: bool,
     pub is_planned: bool,
@@ -47,8 +51,8 @@ pub(super) struct Client {
     share: f32,
     /// The cells in sight, nearest first, with their rates.
     cells: Vec<(ChunkPos, u8)>,
-    /// Cells that had to wait, longest first.
-    late: VecDeque<(ChunkPos, u8)>,
+    /// Cells of which the client may have missed places, those that wait longest first.
+    late: VecDeque<ChunkPos>,
 }
 
 impl Client {
@@ -58,6 +62,8 @@ impl Client {
             center: None,
             own: None,
             is_reading: true,
+            takes_packets: true,
+            has_missed: false,
             is_lost: true,
             is_planned: false,
             events: Vec::new(),
@@ -148,7 +154,20 @@ impl Client {
         if self.debt > 0 && self.budget.spend(self.debt) {
             self.debt = 0;
         }
-        self.debt == 0 && self.center.is_some()
+        let may_send = self.debt == 0 && self.takes_packets && self.center.is_some();
+        self.has_missed |= !may_send;
+        may_send
+    }
+
+    /// Notes that the client has no packets in this tick.
+    pub fn miss(&mut self) {
+        self.has_missed = true;
+    }
+
+    fn wait(&mut self, cell: ChunkPos) {
+        if !self.late.contains(&cell) {
+            self.late.push_back(cell);
+        }
     }
 
     /// Chooses the rates of the cells in sight, now and then.
@@ -176,11 +195,16 @@ impl Client {
         let most = self.limits.bytes_per_second as f32;
         self.share = SHARES.into_iter().find(|share| bytes_at(*share) <= most).unwrap_or(0.0);
         let share = self.share;
-        self.cells = around.into_iter().map(|(distance, cell, _)| (cell, rate_at(distance, share))).collect();
-        self.late.retain(|(late, _)| is_in_reach(center, self.limits.radius, *late));
+        let planned = around.into_iter().map(|(distance, cell, _)| (cell, rate_at(distance, share))).collect();
+        let before: FxHashMap<ChunkPos, u8> = mem::replace(&mut self.cells, planned).into_iter().collect();
+        self.late.retain(|late| is_in_reach(center, self.limits.radius, *late));
+        // At a higher rate, places are repeated for a shorter time: some may not have been sent yet.
+        let faster = self.cells.iter().filter(|(cell, rate)| before.get(cell).is_some_and(|before| before > rate));
+        let faster: Vec<ChunkPos> = faster.map(|(cell, _)| *cell).collect();
+        faster.into_iter().for_each(|cell| self.wait(cell));
     }
 
-    /// Adds the places of cells that are due: first those that had to wait, then the nearest.
+    /// Adds the places of cells: first what the client may have missed, then of the nearest cells that are due.
     pub fn send_places(
         &mut self,
         tick: u32,
@@ -188,16 +212,20 @@ impl Client {
         entities: &FxHashMap<u32, Entity>,
         packets: &mut PacketWriter,
     ) {
-        let Self { cells: planned, late, budget, .. } = self;
-        let due = planned.iter().copied().filter(|(cell, rate)| is_due(*cell, *rate, tick));
-        let waited = mem::take(late);
-        for (cell, rate) in waited.into_iter().chain(due) {
+        if mem::take(&mut self.has_missed) {
+            let all: Vec<ChunkPos> = self.cells.iter().map(|(cell, _)| *cell).collect();
+            all.into_iter().for_each(|cell| self.wait(cell));
+        }
+        let waited = mem::take(&mut self.late).into_iter().map(|cell| (cell, CATCH_UP));
+        let due = self.cells.iter().copied().filter(|(cell, rate)| is_due(*cell, *rate, tick));
+        let all: Vec<(ChunkPos, u8)> = waited.chain(due).collect();
+        for (cell, rate) in all {
             let places = cells.places(cell, rate, entities);
             let Some(bytes) = places.bytes else { continue };
-            if late.is_empty() && budget.spend((bytes.len() as f32 + CELL_BYTES) as u64) {
-                packets.put(cell, rate, places.millis, &bytes);
-            } else if !late.iter().any(|(waiting, _)| *waiting == cell) {
-                late.push_back((cell, rate));
+            if self.late.is_empty() && self.budget.spend((bytes.len() as f32 + CELL_BYTES) as u64) {
+                packets.put(cell, rate.min(CATCH_UP - 1), places.millis, &bytes);
+            } else {
+                self.wait(cell);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What a crowd costs, and what hostile sides can do.
+//! The cost of a crowd, and messages of hostile sides.
 
 use super::*;
 use proptest::prelude::*;
@@ -62,7 +62,7 @@ fn a_client_that_does_not_read_starts_anew() {
     let mut game = Game::new();
     game.join(7, EntityLimits::default(), ChunkPos::new(0, 4, 0));
     game.run(1);
-    game.server.set_reading(7, false);
+    game.server.set_reading(7, false, false);
     for round in 0..200_u128 {
         for number in 0..40 {
             game.put(id(round * 100 + number), at(3, 64, 5), &[(0, Some(&[7; 200]))]);
@@ -70,11 +70,46 @@ fn a_client_that_does_not_read_starts_anew() {
         }
         game.run(1);
     }
-    game.server.set_reading(7, true);
+    game.server.set_reading(7, true, true);
     game.run(1);
     let player = &game.players[&7];
     assert_eq!(player.shown.len(), 40);
     assert!(player.bytes < 600 << 10, "{}", player.bytes);
+}
+
+/// Promise, entity sync: A client that could not take in packets for a while is sent the places that it has missed.
+#[test]
+fn who_has_missed_places_is_sent_them() {
+    for (messages, packets) in [(true, false), (false, false), (false, true)] {
+        let mut game = Game::new();
+        game.put(id(1), at(3, 64, 5), &[(0, Some(b"Ann"))]);
+        game.join(7, EntityLimits::default(), ChunkPos::new(0, 4, 0));
+        game.run(30);
+        game.server.set_reading(7, messages, packets);
+        game.run(1);
+        game.put(id(1), at(4, 64, 5), &[]);
+        game.run(30);
+        assert!(blocks_between(&game.players[&7].shown[&id(1)].place, &at(3, 64, 5)) < 0.01);
+        game.server.set_reading(7, true, true);
+        game.run(2);
+        assert!(blocks_between(&game.players[&7].shown[&id(1)].place, &at(4, 64, 5)) < 0.01);
+    }
+}
+
+/// Promise, entity sync: A place that a far client was not sent yet is sent when the client comes near.
+#[test]
+fn who_comes_near_misses_no_place() {
+    for ticks in 0..25 {
+        let mut game = Game::new();
+        game.put(id(1), at(3, 64, 5), &[(0, Some(b"Ann"))]);
+        game.join(7, EntityLimits::default(), ChunkPos::new(6, 4, 0));
+        game.run(40 + ticks);
+        game.put(id(1), at(4, 64, 5), &[]);
+        game.run(4);
+        game.server.look(7, ChunkPos::new(0, 4, 0), None);
+        game.run(2);
+        assert!(blocks_between(&game.players[&7].shown[&id(1)].place, &at(4, 64, 5)) < 0.01, "after {ticks} ticks");
+    }
 }
 
 /// Promise, entity sync: A client keeps a bounded number of entities of a server.

@@ -67,7 +67,7 @@ proptest! {
                     game.server.look(client, center, own.map(id));
                     looks.entry(client).and_modify(|look| (look.0, look.2) = (center, own));
                 }
-                Deed::Read(client, is_reading) => game.server.set_reading(client, is_reading),
+                Deed::Read(client, is_reading) => game.server.set_reading(client, is_reading, roll() % 3 > 0),
                 Deed::Reconnect(client, radius) => {
                     game.server.disconnect(client);
                     let (center, reach, own) = looks.get_mut(&client).unwrap();
@@ -78,7 +78,7 @@ proptest! {
                 Deed::Tick => game.tick(|| roll() % 100 < loss),
             }
         }
-        (0..3).for_each(|client| game.server.set_reading(client, true));
+        (0..3).for_each(|client| game.server.set_reading(client, true, true));
         // All places are sent again now and then.
         game.run(401);
         for (client, (center, radius, own)) in looks {
