@@ -38,6 +38,7 @@ pub fn build(cargo: &Cargo) -> Result<(), String> {
         "terrane_gizmos",
         "terrane_inspect",
         "terrane_metrics",
+        "terrane_net",
         "terrane_objects",
         "terrane_overlay",
         "terrane_remote",

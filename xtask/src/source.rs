@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use tokens::{Token, tokens};
 
 /// The folders of the libraries' sources, relative to the repository.
-pub const LIBRARIES: [&str; 12] = [
+pub const LIBRARIES: [&str; 13] = [
     "src",
     "crates/terrane_dev/src",
     "crates/terrane_gizmos/src",
     "crates/terrane_inspect/src",
     "crates/terrane_metrics/src",
+    "crates/terrane_net/src",
     "crates/terrane_objects/src",
     "crates/terrane_overlay/src",
     "crates/terrane_postgres/src",

@@ -32,6 +32,9 @@ const TURN: f32 = 0.003;
 /// has the camera. In its region, the player has a [`BlockBody`], a [`CharacterController`] and a `Viewer` with the same radii, so it can
 /// also go through a portal: camera and viewers follow the body.
 ///
+/// On a client of a server, the player is on the entity of the connection instead, without a `Viewer`. It does not log in here, and its name
+/// is not used: [`FirstPerson::default`]. The server gives it its body.
+///
 /// W, A, S and D or the arrow keys walk, Space jumps and swims up, Shift sneaks and Ctrl sprints. A click into the window holds the
 /// mouse, which then turns the view, and Escape frees it.
 #[derive(Component, Clone, Debug, PartialEq, Reflect)]
@@ -47,10 +50,16 @@ pub struct FirstPerson {
     pub takes_input: bool,
 }
 
+impl Default for FirstPerson {
+    fn default() -> Self {
+        Self { name: String::new(), eye_height: 1.62, takes_input: true }
+    }
+}
+
 impl FirstPerson {
     /// A player of this name.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), eye_height: 1.62, takes_input: true }
+        Self { name: name.into(), ..Self::default() }
     }
 
     /// Where the eyes of the body at this position are, such as for a ray along the look of its [`Intent`].
@@ -108,7 +117,8 @@ fn log_in(
     if bodies.is_none() {
         error_once!("a FirstPerson does not walk without BodyPlugin: add it after TerranePlugin");
     }
-    if dimensions.iter().any(|is_open| !is_open) {
+    // A client of a server has no dimension of its own.
+    if dimensions.is_empty() || dimensions.iter().any(|is_open| !is_open) {
         return;
     }
     for (entity, player, viewer, transform) in &players {

@@ -24,7 +24,8 @@ use std::any::TypeId;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use uuid::Uuid;
@@ -115,6 +116,9 @@ pub struct ChunkSyncClient {
     steps: VecDeque<Steer>,
     #[reflect(ignore)]
     packet: Option<Vec<u8>>,
+    /// The bytes of the server that wait for the worker.
+    #[reflect(ignore)]
+    unread: Arc<AtomicUsize>,
 }
 
 /// An action that was sent to the server.
@@ -130,6 +134,8 @@ struct SentAction {
     is_durable: bool,
 }
 
+/// The bytes of a server that may wait for the worker.
+const MAX_UNREAD: usize = 8 << 20;
 /// The actions that may be lost and are remembered, at most.
 const MOST_DONE: usize = 4_096;
 
@@ -164,6 +170,7 @@ impl ChunkSyncClient {
             body: None,
             steps: VecDeque::new(),
             packet: None,
+            unread: Arc::default(),
         }
     }
 
@@ -191,9 +198,16 @@ impl ChunkSyncClient {
         self.dimension
     }
 
-    /// Takes a message of the server.
+    /// Takes a message or a packet of the server.
     pub fn receive(&mut self, message: impl Into<Vec<u8>>) {
-        self.orders.push(ToWorker::Message(message.into()));
+        let message = message.into();
+        self.unread.fetch_add(message.len(), Ordering::Relaxed);
+        self.orders.push(ToWorker::Message(message));
+    }
+
+    /// Returns `true` if so much of the server's waits that a transport should read on later.
+    pub fn is_full(&self) -> bool {
+        self.unread.load(Ordering::Relaxed) > MAX_UNREAD
     }
 
     /// The newest packet for the server, if there is one. It may be lost, repeated or overtaken by others.
@@ -480,7 +494,8 @@ pub(in crate::view) fn start_clients(
         let (orders, from_main) = unbounded();
         let (to_main, told) = unbounded();
         let (cache, blocks, table) = (client.cache.clone(), blocks.0.clone(), published.light_table());
-        let run = move || worker::run(cache, (blocks, table), &from_main, &to_main);
+        let unread = client.unread.clone();
+        let run = move || worker::run(cache, (blocks, table), (&from_main, &unread), &to_main);
         match std::thread::Builder::new().name("terrane chunk sync".into()).spawn(run) {
             Ok(thread) => {
                 threads.0.retain(|thread| !thread.is_finished());

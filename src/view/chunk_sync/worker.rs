@@ -18,6 +18,7 @@ use std::mem;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The cache is written after this time without news.
@@ -70,7 +71,7 @@ pub(super) enum FromWorker {
 pub(super) fn run(
     cache: Option<(PathBuf, u64)>,
     (blocks, table): (Arc<BlockRegistry>, Option<Arc<LightTable>>),
-    orders: &Receiver<ToWorker>,
+    (orders, unread): (&Receiver<ToWorker>, &AtomicUsize),
     told: &Sender<FromWorker>,
 ) {
     let cache = cache.and_then(|(path, most_bytes)| open(&path, most_bytes, PATIENCE));
@@ -90,6 +91,9 @@ pub(super) fn run(
         }
         for order in order.into_iter().chain(orders.try_iter()) {
             is_written = false;
+            if let ToWorker::Message(message) = &order {
+                unread.fetch_sub(message.len(), Ordering::Relaxed);
+            }
             follow((&mut client, &mut entities), order, &ground, began.elapsed(), told);
         }
         while let Some(news) = entities.next_news() {
