@@ -26,7 +26,7 @@ const PICTURES: [(&str, &str, &[&str], u32); 21] = [
     ("jacksboro", "jacksboro", &["jacksboro"], 1_280),
     ("light", "cave", &["torch", "cave"], 640),
     ("mobs", "mobs", &["mobs"], 960),
-    ("multiplayer", "multiplayer", &["third/ada-from-the-cache", "third/ada-in-the-end"], 640),
+    ("multiplayer", "multiplayer", &["multiplayer"], 960),
     ("overlay", "jacksboro", &["overlay"], 1_280),
     ("smooth", "smooth", &["smooth"], 960),
     ("sparse_sky", "sparse_sky", &["sparse_sky"], 960),

@@ -130,7 +130,7 @@ fn give_looks(
         let color = Color::hsl(hue as f32, 0.7, 0.5);
         let mut looks = commands.entity(entity);
         looks.insert((Transform::default(), Visibility::default()));
-        for (height, size) in [(0.7, Vec3::new(0.6, 1.4, 0.4)), (1.6, Vec3::splat(0.4))] {
+        for (height, size, color) in [(0.7, Vec3::new(0.6, 1.4, 0.4), color), (1.6, Vec3::splat(0.4), Color::WHITE)] {
             let (mesh, material) = (meshes.add(Cuboid::from_size(size)), materials.add(color));
             looks.with_child((Mesh3d(mesh), MeshMaterial3d(material), Transform::from_xyz(0.0, height, 0.0)));
         }

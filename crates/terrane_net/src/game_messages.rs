@@ -1,7 +1,7 @@
 //! Messages of the game's own between clients and the server, such as chat.
 
 use crate::client::ServerConnection;
-use crate::server::ConnectedClient;
+use crate::server::connected::ConnectedClient;
 use crate::wire::{ToClient, ToServer, encode};
 use bevy::platform::collections::HashMap;
 use bevy::prelude::*;

@@ -12,4 +12,5 @@ mod wire;
 pub use client::{ClientPlugin, ConnectionNews, ServerConnection};
 pub use game_messages::{FromAClient, FromTheServer, NetAppExt, NetMessage, ToClients, ToTheServer};
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError, Trust};
-pub use server::{ConnectedClient, LogInAttempt, NetServer, SecondLogIn, ServerError, ServerFailed, ServerPlugin};
+pub use server::connected::ConnectedClient;
+pub use server::{LogInAttempt, NetServer, SecondLogIn, ServerError, ServerFailed, ServerPlugin};

@@ -1,17 +1,18 @@
 //! [`ServerPlugin`]: clients connect, log in, and play.
 
 mod accept;
+pub(crate) mod connected;
 mod play;
 
 use crate::game_messages::ClientMessages;
 use crate::identity::{Identity, IdentityError};
 use crate::socket;
-use crate::wire::{Hello, Taken, ToClient};
+use crate::wire::{Hello, Taken};
 use accept::{Accept, AtTheDoor};
 use bevy::prelude::*;
 use bevy_terrane::chunk_sync::SyncLimits;
 use bevy_terrane::prelude::*;
-use bevy_terrane::view::{ClientPort, LogIn};
+use connected::ForClient;
 use crossbeam_channel::Receiver;
 use quinn::Connection;
 use std::net::{IpAddr, SocketAddr};
@@ -19,8 +20,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::mpsc::error::TrySendError;
-use uuid::Uuid;
 
 /// Lets clients play in the world of this app.
 ///
@@ -131,62 +130,6 @@ impl LogInAttempt {
     pub fn refuse(&mut self, reason: impl Into<String>) {
         self.refusal.get_or_insert(reason.into());
     }
-}
-
-/// A client that is connected, on an entity of the main world. While its player is in the world, a
-/// [`ChunkSyncPeer`](bevy_terrane::view::ChunkSyncPeer) is beside it. Despawning the entity ends the connection.
-#[derive(Component, Debug)]
-pub struct ConnectedClient {
-    log_in: LogIn,
-    /// When the client has asked to play, and when its log-in is due: `None` while it is not.
-    asked: Duration,
-    due: Option<Duration>,
-    player: Option<Uuid>,
-    /// The number of the dimensions in which it has been.
-    stay: u32,
-    control: Sender<ForClient>,
-    connection: Connection,
-}
-
-impl ConnectedClient {
-    /// The name of its player.
-    pub fn name(&self) -> &str {
-        &self.log_in.name
-    }
-
-    /// Its network address.
-    pub fn address(&self) -> SocketAddr {
-        self.connection.remote_address()
-    }
-
-    /// The stable id of its player; `None` until the player is in the world.
-    pub fn player(&self) -> Option<Uuid> {
-        self.player
-    }
-
-    /// The time of a packet to the client and back, as measured lately.
-    pub fn round_trip(&self) -> Duration {
-        self.connection.rtt()
-    }
-
-    pub(crate) fn tell(&self, message: ToClient) {
-        self.order(ForClient::Tell(message));
-    }
-
-    fn order(&self, order: ForClient) {
-        // The connection may be gone already.
-        if let Err(TrySendError::Full(_)) = self.control.try_send(order) {
-            self.connection.close(3_u32.into(), b"the client reads too slowly");
-        }
-    }
-}
-
-/// For the task of a connection.
-#[derive(Debug)]
-enum ForClient {
-    Tell(ToClient),
-    /// The messages of this port belong to this stay.
-    Stay(u32, ClientPort),
 }
 
 /// From the tasks of connections.

@@ -1,6 +1,7 @@
 //! The tasks of connections, on the threads of the sockets.
 
-use super::{ForClient, FromClient, network};
+use super::connected::ForClient;
+use super::{FromClient, network};
 use crate::socket::SILENCE;
 use crate::wire::{
     Hello, MAX_SYNC_OF_CLIENT, PROTOCOL, Room, Taken, ToClient, ToServer, WireError, in_time, read, read_bytes, write,

@@ -1,6 +1,7 @@
 //! The systems of a server: log-ins, and a peer for each client whose player is in the world.
 
-use super::{ConnectedClient, ForClient, FromClient, LogInAttempt, NetServer, SecondLogIn, ServerPlugin};
+use super::connected::{ConnectedClient, ForClient};
+use super::{FromClient, LogInAttempt, NetServer, SecondLogIn, ServerPlugin};
 use crate::game_messages::ClientMessages;
 use crate::wire::{Hello, ToClient};
 use bevy::prelude::*;
