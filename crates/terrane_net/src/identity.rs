@@ -1,12 +1,12 @@
 //! [`Identity`]: the certificate of a server, and how a client knows that it is the right one.
 
+use ::ring::digest;
 use rcgen::{CertificateParams, KeyPair};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
-use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
 use std::io::{self, Write};
@@ -118,7 +118,9 @@ fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 impl Fingerprint {
     fn of(certificate: &CertificateDer<'_>) -> Self {
-        Self(Sha256::digest(certificate).into())
+        let mut fingerprint = [0; 32];
+        fingerprint.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
+        Self(fingerprint)
     }
 }
 
