@@ -15,6 +15,9 @@ use terrane_dev::{DevPlugins, FirstPerson, PicturePlugin, Pictures};
 use terrane_net::{ClientPlugin, ToTheServer};
 use terrane_render::ChunkMeshProgress;
 
+/// The longest wait for a picture.
+const PATIENCE: Duration = Duration::from_secs(180);
+
 /// Runs a server and Bob beside Ada's window. Without a window, a picture is taken of what Ada sees, and she leaves.
 pub fn play(window: DevPlugins) -> Result<AppExit> {
     // A port that is free.
@@ -59,9 +62,10 @@ fn bob(address: &str) -> Result<App> {
     Ok(app)
 }
 
-/// Bob walks in a circle. Now and then, he builds a column beside him, or digs one away, and says so.
+/// Bob walks in circles, never far from another player. Now and then, he builds a column beside him, or digs one away, and says so.
 fn play_by_itself(
     mut bob: Single<(&OwnBody, &Position, &mut Intent)>,
+    players: Query<&Mirror, With<Player>>,
     (time, types, blocks): (Res<Time>, Res<BlockTypes>, PublishedBlocks),
     mut edits: MessageWriter<SetBlock>,
     mut say: MessageWriter<ToTheServer<Say>>,
@@ -72,7 +76,11 @@ fn play_by_itself(
     let Some(ground) = blocks.surface(at.dimension, place.x, place.z).filter(|_| body.state().is_some()) else {
         return;
     };
-    intent.look.x -= time.delta_secs();
+    let ways = players.iter().filter(|mirror| mirror.id != body.id()).map(|mirror| way(at, mirror));
+    match ways.min_by(|one, other| one.length().total_cmp(&other.length())) {
+        Some(way) if way.length() > 6.0 => intent.look.x = yaw(way),
+        _ => intent.look.x -= time.delta_secs(),
+    }
     intent.walk(1.0, 0.0);
     intent.jumps = true;
     if time.elapsed() < *next {
@@ -88,22 +96,36 @@ fn play_by_itself(
     say.write(ToTheServer(Say { name: String::new(), text }));
 }
 
+/// The way to another player, in blocks.
+fn way(from: &Position, to: &Mirror) -> Vec3 {
+    to.current.0.relative_to(from.block) - from.relative_to(from.block)
+}
+
+/// The look in this direction.
+fn yaw(way: Vec3) -> f32 {
+    f32::atan2(way.x, way.z) + PI
+}
+
 /// Once Bob is there and has said something, Ada looks at him, and leaves.
 fn take_picture(
     mut ada: Single<(&ChunkSyncClient, &Position, &mut Intent), With<FirstPerson>>,
     bobs: Query<(&Mirror, &Player)>,
     (chat, meshes): (Res<Chat>, Res<ChunkMeshProgress>),
-    mut pictures: ResMut<Pictures>,
+    (mut pictures, time): (ResMut<Pictures>, Res<Time<Real>>),
     mut calm: Local<u32>,
     mut exit: MessageWriter<AppExit>,
 ) {
     let (view, place, look) = &mut *ada;
+    if time.elapsed() > PATIENCE {
+        error!("Bob did not come within {PATIENCE:?}");
+        exit.write(AppExit::error());
+    }
     let bob = bobs.iter().find(|(_, player)| player.name() == "Bob");
     let Some((bob, _)) = bob.filter(|_| view.is_complete() && meshes.is_done()) else { return };
     let has_spoken = chat.lines.iter().any(|line| line.starts_with("Bob: "));
-    let way = bob.current.0.relative_to(place.block) - place.relative_to(place.block);
+    let way = way(place, bob);
     if *calm < 20 {
-        look.look = Vec2::new(f32::atan2(way.x, way.z) + PI, -0.2);
+        look.look = Vec2::new(yaw(way), -0.2);
         *calm += u32::from(has_spoken && (3.0..9.0).contains(&way.length()));
     } else if pictures.take("multiplayer") {
         let progress = view.progress();
