@@ -298,7 +298,7 @@ fn follow(
 /// Sends what the views have for the servers.
 fn send(mut connections: Query<(&ServerConnection, &mut ChunkSyncClient)>) {
     for (connection, mut view) in &mut connections {
-        // What finds no room waits in the view.
+        // Messages without room wait in the view.
         let room = connection.link.as_ref().and_then(|link| link.orders.try_reserve_many(2).ok());
         let Some(mut room) = room else { continue };
         let messages = view.take_messages();

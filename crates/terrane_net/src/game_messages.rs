@@ -60,7 +60,11 @@ impl ClientMessages {
     pub fn deliver(world: &mut World, client: Entity, path: &str, bytes: &[u8]) {
         let deliver = world.resource::<Self>().0.get(path).copied();
         if !deliver.is_some_and(|deliver| deliver(world, client, bytes)) {
-            warn!("a client has sent an invalid message, {path}");
+            // The text is the client's.
+            warn!(
+                "a client has sent an invalid message and is disconnected: {:?}",
+                path.chars().take(80).collect::<String>()
+            );
             world.despawn(client);
         }
     }
@@ -70,7 +74,7 @@ impl ServerMessages {
     pub fn deliver(world: &mut World, path: &str, bytes: &[u8]) {
         let deliver = world.get_resource::<Self>().and_then(|known| known.0.get(path).copied());
         if !deliver.is_some_and(|deliver| deliver(world, Entity::PLACEHOLDER, bytes)) {
-            warn!("the server has sent an unknown message, {path}");
+            warn_once!("the server has sent an invalid message: {:?}", path.chars().take(80).collect::<String>());
         }
     }
 }

@@ -47,7 +47,7 @@ pub enum IdentityError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// The certificate cannot be made.
@@ -88,7 +88,7 @@ impl Identity {
         })
     }
 
-    /// What clients know the server by.
+    /// The fingerprint by which clients know the server.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.certificate)
     }

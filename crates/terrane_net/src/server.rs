@@ -205,7 +205,10 @@ impl Plugin for ServerPlugin {
             .replicate_region_component::<Player>()
             .mirror_region_component::<Viewer>();
         match self.start() {
-            Ok(server) => _ = app.insert_resource(server),
+            Ok(server) => {
+                info!("listening at {}, with the certificate {}", server.address(), server.fingerprint());
+                app.insert_resource(server);
+            }
             Err(error) => {
                 error!("no client can connect: {error}");
                 app.world_mut().write_message(ServerFailed(error));

@@ -85,7 +85,7 @@ fn pinned(server: &App) -> Trust {
     Trust::Pinned(server.world().resource::<NetServer>().fingerprint())
 }
 
-/// What a client has heard.
+/// The messages that a client has received.
 #[derive(Resource, Default)]
 struct Heard {
     news: Vec<ConnectionNews>,
@@ -267,7 +267,8 @@ fn a_game_says_who_may_play() {
 #[test]
 fn who_wins_a_second_log_in_is_a_setting() {
     for setting in [SecondLogIn::Replaces, SecondLogIn::IsRefused] {
-        let mut server = in_memory(|plugin| plugin.second_log_in = setting);
+        // A second log-in takes no other place.
+        let mut server = in_memory(|plugin| (plugin.second_log_in, plugin.players) = (setting, 1));
         let mut first = join(&server, "Ann");
         until(&mut [&mut server, &mut first], "the first plays", |apps| plays(apps[1]).is_some());
         let id = plays(&first).unwrap().0;

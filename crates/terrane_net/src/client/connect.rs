@@ -91,15 +91,15 @@ pub(super) async fn stay_connected(
     let (mut lost, mut hops): (Option<(String, Instant)>, u32) = (None, 0);
     while !frames.sender.is_closed() {
         let address = next.take().unwrap_or_else(|| addresses[place % addresses.len()].clone());
-        // What the view has said was for the last connection.
+        // Orders from before were for the last connection.
         while orders.try_recv().is_ok() {}
         let mut has_played = false;
         let end = match connect(&address, &trust).await {
             Ok((endpoint, connection)) => {
                 let end = talk(&connection, &address, &hello, &mut orders, &frames, &mut has_played).await;
                 connection.close(0_u32.into(), b"");
-                // So that the server hears of it.
-                let _ = timeout(PATIENCE, endpoint.wait_idle()).await;
+                // The server is told of the end, while the client goes on.
+                tokio::spawn(async move { timeout(PATIENCE, endpoint.wait_idle()).await });
                 end
             }
             Err(reason) => End::Lost(format!("no connection to {address}: {reason}")),
@@ -143,7 +143,7 @@ async fn connect(address: &str, trust: &Trust) -> Result<(Endpoint, Connection),
     }
 }
 
-/// What a connection has ended with, for a player to read.
+/// The reason for the end of a connection, for a player to read.
 fn said(error: &ConnectionError) -> String {
     match error {
         ConnectionError::ApplicationClosed(closed) if !closed.reason.is_empty() => {
@@ -169,7 +169,7 @@ async fn talk(
     });
     let Ok((mut control, mut receive)) = opened.await else { return lost(connection, address) };
     let mut tasks = JoinSet::new();
-    // The number of the stay that was announced last. What belongs to it may come before it is.
+    // The number of the stay that was announced last. Its streams may come before the announcement.
     let (announce, announced) = watch::channel(0_u32);
     tasks.spawn(receive_packets(connection.clone(), frames.clone()));
     tasks.spawn(receive_messages(connection.clone(), announced, frames.clone()));

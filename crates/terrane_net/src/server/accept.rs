@@ -56,7 +56,7 @@ impl AtTheDoor {
             of_network: per_minute.into(),
             of_all: per_second.into(),
             // Some more, so that those beyond are told why.
-            most: players + players / 8 + 8,
+            most: players.saturating_add(players / 8 + 8),
             inside: AtomicUsize::new(0),
             turned_away: AtomicU64::new(0),
             counts: Mutex::new(counts),
@@ -108,7 +108,7 @@ impl Accept {
     pub async fn run(self) {
         let mut last = 0;
         while let Some(incoming) = self.endpoint.accept().await {
-            // Whoever only claims an address is asked to prove it, which needs no memory here.
+            // A client must first prove its address, which needs no memory here.
             if !incoming.remote_address_validated() && incoming.may_retry() {
                 let _ = incoming.retry();
                 continue;
@@ -286,7 +286,7 @@ async fn receive_packets(connection: Connection, number: u32, port: ClientPort) 
             && *of == number as u8
         {
             match port.receive(packet) {
-                // Those that come too early are as good as lost.
+                // Packets that come too early are as good as lost.
                 Ok(()) | Err(SyncError::Early) => {}
                 Err(_) => return Err(WireError::Malformed),
             }

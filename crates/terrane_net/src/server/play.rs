@@ -62,10 +62,12 @@ fn greet(world: &mut World, key: u64, hello: Hello, connection: quinn::Connectio
     let first_place = Some((world.resource::<Dimensions>().id(dimension), block));
     let (Hello { name, secret, .. }, address) = (hello, connection.remote_address());
     let mut attempt = LogInAttempt { name, secret, address, first_place, refusal: None };
-    if world.resource::<Clients>().0.len() >= players {
+    world.trigger_ref(&mut attempt);
+    // A client that comes back before its lost connection is noticed takes no other place.
+    let mut others = world.query::<&ConnectedClient>();
+    if others.iter(world).filter(|other| other.name() != attempt.name).count() >= players {
         attempt.refuse("the server is full");
     }
-    world.trigger_ref(&mut attempt);
     let LogInAttempt { name, first_place, refusal, .. } = attempt;
     let asked = world.resource::<Time<Real>>().elapsed();
     let log_in = LogIn { name, first_place };
