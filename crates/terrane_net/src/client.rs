@@ -83,6 +83,13 @@ pub enum ConnectionNews {
         /// The server's address.
         server: String,
     },
+    /// The player has gone to another server of the world, and the client follows it.
+    Moves {
+        /// The entity of the connection.
+        connection: Entity,
+        /// The address of the other server.
+        to: String,
+    },
     /// The server refuses the client, for this reason. The connection is over.
     Refused {
         /// The entity of the connection.
@@ -103,6 +110,7 @@ impl Display for ConnectionNews {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plays { server, .. } => write!(f, "playing on {server}"),
+            Self::Moves { to, .. } => write!(f, "going to {to}"),
             Self::Refused { reason, .. } => f.write_str(reason),
             Self::Lost { reason, .. } => write!(f, "{reason}; trying again"),
         }
@@ -254,7 +262,10 @@ fn take(world: &mut World, entity: Entity, heard: FromServer) {
             ConnectionNews::Refused { connection: entity, reason }
         }
         // The task has gone there already.
-        FromServer::Control(ToClient::Elsewhere(_), _) => return disconnect(world, entity),
+        FromServer::Control(ToClient::Elsewhere(to), _) => {
+            disconnect(world, entity);
+            ConnectionNews::Moves { connection: entity, to }
+        }
         FromServer::Lost(reason) => {
             disconnect(world, entity);
             ConnectionNews::Lost { connection: entity, reason }

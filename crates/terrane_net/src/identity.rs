@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, mem};
+use tempfile::NamedTempFile;
 use thiserror::Error;
 
 /// The name in all certificates: clients compare the certificate, and no name.
@@ -100,19 +101,17 @@ fn made() -> Result<(rcgen::Certificate, KeyPair), IdentityError> {
     Ok((params.self_signed(&key).map_err(failed)?, key))
 }
 
+/// Writes a file that only its owner can read. It is there whole or not at all, since several servers may begin at the same time.
 fn write_privately(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder)?;
-    }
-    let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(mut file) => file.write_all(bytes).and_then(|()| file.sync_all()),
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    match file.persist_noclobber(path) {
         // Another server of the world was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+        Err(failed) if failed.error.kind() != io::ErrorKind::AlreadyExists => Err(failed.error),
+        _ => Ok(()),
     }
 }
 

@@ -23,7 +23,7 @@ const LAST: Duration = Duration::from_secs(5);
 /// After this time, the other servers have ended one that is lost. Until then they may send its players there.
 const ENDED: Duration = Duration::from_secs(20);
 /// The time after which a server is asked again that has sent the player to a lost one.
-const AGAIN: Duration = Duration::from_millis(500);
+const AGAIN: Duration = Duration::from_secs(1);
 /// The bytes of a server that the frames have not taken in.
 const UNHEARD: u32 = 8 << 20;
 
