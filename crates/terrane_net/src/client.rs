@@ -1,6 +1,9 @@
 //! [`ClientPlugin`]: the client's side of a connection.
 
+mod bot;
 mod connect;
+
+pub use bot::{Bot, BotError};
 
 use crate::game_messages::ServerMessages;
 use crate::identity::Trust;
@@ -120,10 +123,9 @@ impl Display for ConnectionNews {
 impl ServerConnection {
     /// A connection to the server at this address, `host:port`, for the player of this name.
     pub fn new(address: impl Into<String>, name: impl Into<String>, trust: Trust) -> Self {
-        let (protocol, sync, name, secret) = (PROTOCOL, chunk_sync::PROTOCOL, name.into(), Vec::new());
         Self {
             addresses: vec![address.into()],
-            hello: Hello { protocol, sync, name, secret },
+            hello: first_hello(name.into(), Vec::new()),
             trust,
             cache: None,
             radius: 12,
@@ -178,6 +180,10 @@ impl ServerConnection {
         let next = || DimensionId(NEXT_DIMENSION.fetch_add(1, Ordering::Relaxed));
         *self.dimensions.entry(name.to_owned()).or_insert_with(next)
     }
+}
+
+fn first_hello(name: String, secret: Vec<u8>) -> Hello {
+    Hello { protocol: PROTOCOL, sync: chunk_sync::PROTOCOL, name, secret }
 }
 
 /// The threads of all connections of this process.

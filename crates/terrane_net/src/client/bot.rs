@@ -81,7 +81,7 @@ impl Bot {
                 FromServer::Control(..) => {}
                 FromServer::Sync(stay, message) if stay == self.stay as u8 => {
                     let is_known = self.entities.receive(&message).map_err(|error| invalid(error.to_string()))?;
-                    if !is_known && !ChunkSyncClient::is_body(&message) {
+                    if !is_known {
                         self.chunks.receive(&message).map_err(|error| invalid(error.to_string()))?;
                     }
                 }

@@ -46,6 +46,11 @@ impl ConnectedClient {
         self.connection.rtt()
     }
 
+    /// The bytes that were sent to the client, as the network counts them: encrypted, with all that QUIC adds, and those sent again.
+    pub fn bytes_sent(&self) -> u64 {
+        self.connection.stats().udp_tx.bytes
+    }
+
     pub(crate) fn tell(&self, message: ToClient) {
         self.order(ForClient::Tell(message));
     }
