@@ -3,11 +3,11 @@
 use crate::tell::Run;
 use bevy::prelude::Resource;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use std::net::SocketAddr;
+use terrane_net::Fingerprint;
 
 /// How many players a server carries.
 ///
-/// Bots in processes of their own connect to a server over renet; they walk, look and dig. Without a command, both rounds are
+/// Bots in a process of their own connect to a server; they walk, look and dig. Without a command, both rounds are
 /// played: all bots spread over the land, and all in one town. --seconds is the time that is measured in each, once all bots have
 /// their ground; by default 20.
 #[derive(Parser, Debug)]
@@ -28,7 +28,7 @@ pub struct Arguments {
 pub enum Role {
     /// Run the server until its figures are taken
     Serve,
-    /// Run the bots of one connection
+    /// Run the bots
     Swarm(Swarm),
 }
 
@@ -61,27 +61,14 @@ pub enum Place {
 pub struct Swarm {
     /// The address of the server
     #[arg(long)]
-    pub server: SocketAddr,
+    pub server: String,
 
-    /// The number of this connection
-    #[arg(long, default_value_t = 0)]
-    pub number: usize,
+    /// The fingerprint of the server's certificate
+    #[arg(long)]
+    pub fingerprint: Fingerprint,
 }
 
-/// renetcode has room for 1,024 clients.
-const BOTS_PER_TRANSPORT: usize = 1_000;
-
 impl Options {
-    /// The number of transports, each of which has its own port and its own process of bots.
-    pub fn transports(&self) -> usize {
-        self.bots.div_ceil(BOTS_PER_TRANSPORT)
-    }
-
-    /// The numbers of the bots of one transport.
-    pub fn bots_of(&self, transport: usize) -> std::ops::Range<usize> {
-        transport * BOTS_PER_TRANSPORT..self.bots.min((transport + 1) * BOTS_PER_TRANSPORT)
-    }
-
     /// These options on the command line.
     pub fn arguments(&self) -> Vec<String> {
         let Self { bots, place, radius } = self;

@@ -1,24 +1,23 @@
-//! How many players a server carries: bots in processes of their own that connect over renet, walk, look and dig.
+//! How many players a server carries: bots in a process of their own that walk, look and dig.
 //!
 //! `cargo run --example crowd --features multiplayer` starts a server and 200 bots, first spread over the land and then all in one
 //! town, and prints what the server needed for them. Add `-- --bots 2000` for more, and `-- --help` for the rest.
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `server.rs` | players that live in regions, several renet servers in one app, and figures of a run |
-//! | `swarm.rs` | a client without Bevy: the plain `SyncClient` |
+//! | `server.rs` | players that live in regions, and figures of a run |
+//! | `swarm.rs` | clients without Bevy: `Bot`s of `terrane_net` |
+//! | `game.rs` | messages of the bots |
 //! | `arguments.rs` | the command line |
 //!
 //! Files shared with other examples, in `../shared`:
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `network.rs` | renet: sockets, channels, and the messages of players |
 //! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
-#[path = "../shared/network.rs"]
-mod network;
+mod game;
 mod server;
 mod swarm;
 #[path = "../shared/tell.rs"]
@@ -77,19 +76,16 @@ fn rehearse(options: &Options, run: &Run) -> Result<Rounds, Box<dyn Error>> {
         server.args(run.seconds.map(|seconds| format!("--seconds={seconds}")));
         let mut server = Ended(server.stdout(Stdio::piped()).spawn()?);
         let mut lines = BufReader::new(server.0.stdout.take().ok_or("the server says nothing")?).lines();
-        let mut addresses = Vec::new();
-        while addresses.len() < options.transports() {
-            let line = lines.next().ok_or("the server has ended")??;
-            addresses.push(line.strip_prefix("listening at ").ok_or("the server does not listen")?.to_owned());
-        }
-        let swarm = |(number, address): (usize, &String)| {
-            let mut bots = Command::new(&program);
-            bots.args(["swarm", "--server", address, "--number", &number.to_string()]).args(options.arguments());
-            bots.stdout(Stdio::null()).spawn().map(Ended)
-        };
-        let _swarms = addresses.iter().enumerate().map(swarm).collect::<Result<Vec<_>, _>>()?;
+        let line = lines.next().ok_or("the server has ended")??;
+        let listening = line.strip_prefix("listening at ").and_then(|line| line.split_once(' '));
+        let (address, fingerprint) = listening.ok_or("the server does not listen")?;
+        let mut bots = Command::new(&program);
+        bots.args(["swarm", "--server", address, "--fingerprint", fingerprint]).args(options.arguments());
+        let mut bots = Ended(bots.stdout(Stdio::piped()).spawn()?);
         let line = lines.next().ok_or("the server has ended without figures")??;
-        let figures: Figures = serde_json::from_str(&line)?;
+        let mut figures: Figures = serde_json::from_str(&line)?;
+        let mut seen = BufReader::new(bots.0.stdout.take().ok_or("the bots say nothing")?).lines();
+        figures.latencies = serde_json::from_str(&seen.next().ok_or("the bots have ended without figures")??)?;
         tell::say(&figures);
         rounds.push(figures);
     }

@@ -1,24 +1,29 @@
-//! Bots of one process: clients without Bevy, which walk, look and dig.
+//! The bots: clients without Bevy, which walk, look and dig. One of them measures how long it takes until it sees that.
 
 use crate::arguments::{Options, Place, Swarm};
-use crate::network::{self, CHUNKS, Unsent, WALKS};
+use crate::game::{Home, Walk};
 use bevy::app::AppExit;
-use bevy_renet::RenetClient;
-use bevy_renet::netcode::NetcodeClientTransport;
 use bevy_terrane::block::BlockId;
-use bevy_terrane::chunk_sync::{SyncArea, SyncClient};
+use bevy_terrane::chunk::format;
+use bevy_terrane::chunk_sync::{SyncArea, SyncNews};
+use bevy_terrane::entity_sync::EntityNews;
 use bevy_terrane::generation::Hills;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::space::BlockPos;
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::error::Error;
-use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
+use terrane_net::Trust;
+use uuid::Uuid;
 
 /// The seed of the land, on the server and here.
 pub const SEED: u64 = 12;
 /// The time from one step to the next: 20 a second, as in Minecraft.
 const STEP: Duration = Duration::from_millis(50);
+/// How often the bot that measures looks for news.
+const GLANCE: Duration = Duration::from_millis(5);
 /// The speed of a walking player, in blocks a second.
 const SPEED: f64 = 4.3;
 /// A bot digs once in this many steps, and turns about as often.
@@ -26,13 +31,45 @@ const DIGS_EVERY: u64 = 40;
 /// The distance between bots on the land, in blocks, and the radius of the town and of a bot's own area.
 const APART: i64 = 16 * 48;
 const TOWN: f64 = 64.0;
+/// The distance within which steps are measured, in blocks. Steps further away are sent less often.
+const NEAR: u64 = 24;
 
-/// A connected bot.
+/// The times from a deed of a bot until another one sees it, in milliseconds: median and 99th percentile, and how many.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Latencies {
+    pub edits_ms: (f64, f64, usize),
+    pub steps_ms: (f64, f64, usize),
+}
+
+/// What bots have done and the one that measures has not seen.
+#[derive(Default)]
+struct Deeds {
+    edits: HashMap<BlockPos, Instant>,
+    steps: HashMap<(Uuid, BlockPos), Instant>,
+    seen_edits: Vec<Duration>,
+    seen_steps: Vec<Duration>,
+}
+
+impl Deeds {
+    /// What nobody has seen for so long is out of sight.
+    fn forget(&mut self) {
+        let is_new = |at: &Instant| at.elapsed() < Duration::from_secs(5);
+        self.edits.retain(|_, at| is_new(at));
+        self.steps.retain(|_, at| is_new(at));
+    }
+
+    fn latencies(mut self) -> Latencies {
+        let of = |times: &mut Vec<Duration>| {
+            times.sort_unstable();
+            let at = |share: usize| times.get(times.len() * share / 100).map_or(0.0, |time| time.as_secs_f64() * 1e3);
+            (at(50), at(99), times.len())
+        };
+        Latencies { edits_ms: of(&mut self.seen_edits), steps_ms: of(&mut self.seen_steps) }
+    }
+}
+
 struct Bot {
-    client: RenetClient,
-    transport: NetcodeClientTransport,
-    sync: SyncClient,
-    unsent: Unsent,
+    net: terrane_net::Bot,
     random: SplitMix64,
     home: (i64, i64),
     /// Its place relative to its home, in blocks, and its direction.
@@ -40,9 +77,6 @@ struct Bot {
     heading: f64,
     walked: Option<BlockPos>,
     digs: u64,
-    number: usize,
-    was_connected: bool,
-    has_left: bool,
 }
 
 /// The middle of a bot's area.
@@ -55,61 +89,48 @@ fn home(number: usize, bots: usize, place: Place) -> (i64, i64) {
 }
 
 impl Bot {
-    fn connect(server: SocketAddr, number: usize, options: &Options) -> Result<Self, Box<dyn Error>> {
-        let (client, transport) = network::connect(server, &format!("bot {number}"))?;
+    fn connect(swarm: &Swarm, number: usize, options: &Options, land: &Hills) -> Result<Self, Box<dyn Error>> {
         let mut random = SplitMix64::new(number as u64);
-        let place = options.place.unwrap_or(Place::Land);
+        let home = home(number, options.bots, options.place.unwrap_or(Place::Land));
         let start = |random: &mut SplitMix64| f64::from(random.unit()) * TOWN - TOWN / 2.0;
-        Ok(Self {
-            client,
-            transport,
-            sync: SyncClient::new(None),
-            unsent: Unsent::default(),
-            home: home(number, options.bots, place),
-            place: (start(&mut random), start(&mut random)),
-            heading: f64::from(random.unit()) * std::f64::consts::TAU,
-            walked: None,
-            digs: 0,
-            number,
-            was_connected: false,
-            has_left: false,
-            random,
-        })
+        let place = (start(&mut random), start(&mut random));
+        let (x, z) = (home.0 + place.0.floor() as i64, home.1 + place.1.floor() as i64);
+        let secret = Home(BlockPos::new(x, land.height_at(x, z) + 1, z)).encode();
+        let trust = Trust::Pinned(swarm.fingerprint);
+        let net = terrane_net::Bot::connect(&swarm.server, format!("bot {number}"), secret, trust)?;
+        let heading = f64::from(random.unit()) * std::f64::consts::TAU;
+        Ok(Self { net, random, home, place, heading, walked: None, digs: 0 })
     }
 
-    fn step(&mut self, land: &Hills, radius: u32, now: Duration) -> Result<(), Box<dyn Error>> {
-        self.client.update(STEP);
-        self.transport.update(STEP, &mut self.client)?;
-        if !self.client.is_connected() {
-            return Ok(());
-        }
-        self.was_connected = true;
-        while let Some(message) = self.client.receive_message(CHUNKS) {
-            self.sync.receive(&message)?;
-        }
+    /// Takes in news. With `deeds`, it measures how old they are.
+    fn look(&mut self, now: Duration, mut deeds: Option<&mut Deeds>) -> Result<(), Box<dyn Error>> {
+        self.net.update()?;
+        self.net.chunks.expire(now);
         // A player's program would draw these.
-        while self.sync.next_news().is_some() {}
-        self.sync.expire(now);
-        self.walk(land, radius);
-        self.dig(land, now);
-        while self.unsent.is_empty()
-            && let Some(message) = self.sync.next_message()
-        {
-            self.unsent.add(vec![message]);
-            self.send();
+        while let Some(news) = self.net.chunks.next_news() {
+            let (SyncNews::Chunk { chunk, bytes, .. }, Some(deeds)) = (news, deeds.as_deref_mut()) else { continue };
+            if deeds.edits.keys().any(|edit| edit.chunk() == chunk) {
+                let (blocks, _) = format::decode(&Vec::new(), &bytes)?;
+                let is_seen = |edit: &BlockPos| {
+                    let [x, y, z] = edit.in_chunk();
+                    edit.chunk() == chunk && blocks.block([x, y, z]) == BlockId::AIR
+                };
+                let seen = deeds.edits.extract_if(|edit, _| is_seen(edit)).map(|(_, at)| at.elapsed());
+                deeds.seen_edits.extend(seen);
+            }
         }
-        self.send();
-        self.transport.send_packets(&mut self.client)?;
+        while let Some(news) = self.net.entities.next_news() {
+            let (EntityNews::Moved { id, place, .. }, Some(deeds)) = (news, deeds.as_deref_mut()) else { continue };
+            let is_near = |own: BlockPos| own.x.abs_diff(place.block.x) < NEAR && own.z.abs_diff(place.block.z) < NEAR;
+            if let Some(at) = deeds.steps.remove(&(id, place.block)).filter(|_| self.walked.is_some_and(is_near)) {
+                deeds.seen_steps.push(at.elapsed());
+            }
+        }
         Ok(())
     }
 
-    fn send(&mut self) {
-        while let Some(message) = self.unsent.next(|length| self.client.can_send_message(CHUNKS, length)) {
-            self.client.send_message(CHUNKS, message);
-        }
-    }
-
-    fn walk(&mut self, land: &Hills, radius: u32) {
+    fn act(&mut self, land: &Hills, radius: u32, now: Duration, deeds: &mut Deeds) {
+        let Some(id) = self.net.player() else { return };
         if u64::from(self.random.below(DIGS_EVERY as u32)) == 0 {
             self.heading += f64::from(self.random.unit()) - 0.5;
         }
@@ -125,50 +146,56 @@ impl Bot {
         let at = BlockPos::new(x, land.height_at(x, z) + 1, z);
         if self.walked != Some(at) {
             self.walked = Some(at);
-            self.client.send_message(WALKS, network::encode(&at));
-            self.sync.look(SyncArea { center: at.chunk(), radius, vertical: 16 });
+            self.net.tell(&Walk(at));
+            deeds.steps.insert((id, at), Instant::now());
+            self.net.chunks.look(SyncArea { center: at.chunk(), radius, vertical: 16 });
         }
-    }
-
-    /// Digs out the ground under its feet. Others may have done so before.
-    fn dig(&mut self, land: &Hills, now: Duration) {
-        let Some(at) = self.walked.filter(|_| self.sync.takes_edits()) else { return };
-        if u64::from(self.random.below(DIGS_EVERY as u32)) == 0 {
+        if self.net.chunks.takes_edits() && u64::from(self.random.below(DIGS_EVERY as u32)) == 0 {
+            // It digs out the ground under its feet. Others may have done so before.
             self.digs += 1;
             let below = BlockPos::new(at.x, land.height_at(at.x, at.z) - (self.digs % 2) as i64, at.z);
-            self.sync.edit(now, self.digs, below, BlockId::AIR);
+            self.net.chunks.edit(now, self.digs, below, BlockId::AIR);
+            deeds.edits.entry(below).or_insert_with(Instant::now);
         }
     }
 }
 
-/// Runs the bots of one connection until the server is gone.
+/// Runs the bots until the server is gone. Returns what one of them has measured.
 pub fn run(swarm: &Swarm, options: &Options) -> Result<AppExit, Box<dyn Error>> {
     let land = Hills::seeded(SEED);
-    let mut numbers = options.bots_of(swarm.number);
-    let mut bots = Vec::new();
+    let mut numbers = 0..options.bots;
+    let mut bots: Vec<Bot> = Vec::new();
+    let mut deeds = Deeds::default();
     let began = Instant::now();
     let mut next = began;
-    loop {
+    let ended = loop {
         // A server does not get a thousand players in one moment.
         for number in numbers.by_ref().take(2) {
-            bots.push(Bot::connect(swarm.server, number, options)?);
+            bots.push(Bot::connect(swarm, number, options, &land)?);
         }
-        let mut is_anyone_there = false;
-        for bot in &mut bots {
-            match bot.step(&land, options.radius, began.elapsed()) {
-                Ok(()) => is_anyone_there = true,
-                // The server had no time for it.
-                Err(_) if !bot.was_connected => *bot = Bot::connect(swarm.server, bot.number, options)?,
-                // The server reports those who leave.
-                Err(_) => bot.has_left = true,
+        let now = began.elapsed();
+        let mut ended = Ok(());
+        for (number, bot) in bots.iter_mut().enumerate() {
+            ended = ended.and(bot.look(now, (number == 0).then_some(&mut deeds)));
+            bot.act(&land, options.radius, now, &mut deeds);
+        }
+        if ended.is_err() {
+            break ended;
+        }
+        deeds.forget();
+        next += STEP;
+        while Instant::now() < next {
+            thread::sleep(GLANCE.min(next.saturating_duration_since(Instant::now())));
+            if let Some(bot) = bots.first_mut() {
+                // What ends it is found above.
+                let _ = bot.look(now, Some(&mut deeds));
             }
         }
-        if !is_anyone_there && bots.iter().all(|bot| bot.has_left) {
-            return Ok(AppExit::Success);
-        }
-        next += STEP;
-        thread::sleep(next.saturating_duration_since(Instant::now()));
         // Bots that are late do not hurry.
         next = next.max(Instant::now() - STEP);
-    }
+    };
+    println!("{}", serde_json::to_string(&deeds.latencies())?);
+    // The server ends first.
+    drop(ended);
+    Ok(AppExit::Success)
 }

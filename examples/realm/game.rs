@@ -1,7 +1,9 @@
-//! The game in the regions: players ride, and give each other gems.
+//! The game: players ride, and give each other gems.
 
 use bevy_terrane::prelude::*;
+use bevy_terrane::view::PlayerLoggedIn;
 use serde::{Deserialize, Serialize};
+use terrane_net::{ConnectedClient, FromAClient, LogInAttempt, NetAppExt};
 
 /// The name of the dimension.
 pub const DIMENSION: &str = "overworld";
@@ -32,27 +34,62 @@ struct Goal {
     z: i64,
 }
 
-/// What a player wants, as a message to its entity.
-#[derive(Clone)]
+/// A wish of a player: a message of its client to the server, and of the server to the player's entity.
+#[derive(Clone, Debug, Serialize, Deserialize, TypePath)]
 pub enum Wish {
-    Go { x: i64, z: i64 },
-    Give { to: String },
+    Go {
+        x: i64,
+        z: i64,
+    },
+    /// A gem for this player, if it is near.
+    Give {
+        to: String,
+    },
 }
 
-/// The land, and the game in each region.
+/// Both sides register what clients see and send.
+pub fn register(app: &mut App) {
+    app.replicate_region_component::<Gems>().register_net_message::<Wish>();
+}
+
+/// The land, the players, and the game in each region.
 pub struct GamePlugin;
 
 impl Plugin for GamePlugin {
     fn build(&self, app: &mut App) {
+        register(app);
         app.register_saved_component::<Gems>()
             .register_saved_component::<Goal>()
             .register_region_message::<Wish>()
-            .mirror_region_component::<Player>()
-            .mirror_region_component::<Gems>()
             .add_region_plugins(|region| {
                 region.add_systems(RegionTick, (grant, ride).chain());
-            });
+            })
+            .add_systems(Update, (equip, pass_on))
+            .add_observer(begin_in_town);
         app.world_mut().spawn(Dimension::new(DIMENSION, land()));
+    }
+}
+
+/// A new player begins in the town that its client names. A real game checks a password first.
+fn begin_in_town(mut attempt: On<LogInAttempt>) {
+    let place = town(attempt.secret.first().copied().unwrap_or(0));
+    attempt.first_place = attempt.first_place.map(|(dimension, _)| (dimension, place));
+}
+
+fn equip(mut logged_in: MessageReader<PlayerLoggedIn>, mut commands: Commands) {
+    for PlayerLoggedIn { name, id, .. } in logged_in.read() {
+        let gems = Gems::of(name);
+        let equip = move |mut player: EntityWorldMut| _ = player.insert_if_new(gems);
+        commands.run_on_region_entity(*id, 0, equip, |_, _| {});
+    }
+}
+
+fn pass_on(mut wishes: MessageReader<FromAClient<Wish>>, clients: Query<&ConnectedClient>, mut commands: Commands) {
+    for FromAClient { client, message } in wishes.read() {
+        // Its player may just have left for another server.
+        if let Some(player) = clients.get(*client).ok().and_then(ConnectedClient::player) {
+            commands.send_to_entity(player, message.clone());
+        }
     }
 }
 

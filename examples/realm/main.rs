@@ -8,11 +8,9 @@
 //! | file | what it shows |
 //! |---|---|
 //! | `server.rs` | a server of a shared world: its plugin, and the overlay with all servers |
-//! | `players.rs` | players of a server: log-ins, redirections, and what is sent to clients |
 //! | `game.rs` | the game in the regions: players ride and give each other gems |
 //! | `client.rs` | a client that follows its player from server to server, and keeps its chunks |
-//! | `connection.rs` | the client's connection: it finds the right server |
-//! | `protocol.rs` | messages between clients and servers, and lines between the processes of the scenario |
+//! | `protocol.rs` | lines between the processes of the scenario |
 //! | `rehearsal.rs` | the scenario |
 //! | `arguments.rs` | the command line |
 //!
@@ -20,18 +18,16 @@
 //!
 //! | file | what it shows |
 //! |---|---|
-//! | `network.rs` | renet: sockets and channels |
+//! | `bodies.rs` | bodies of players, made of boxes |
 //! | `start.rs` | Bevy with or without a window |
 //! | `watch.rs` | pictures of a run without a window, once nothing changes any more |
 //! | `tell.rs` | the common arguments, error messages and figures |
 
 mod arguments;
+#[path = "../shared/bodies.rs"]
+mod bodies;
 mod client;
-mod connection;
 mod game;
-#[path = "../shared/network.rs"]
-mod network;
-mod players;
 mod protocol;
 #[cfg(unix)]
 mod rehearsal;
@@ -46,7 +42,7 @@ mod watch;
 use arguments::{Arguments, Role};
 use std::process::ExitCode;
 
-/// The folder for the caches and the pictures.
+/// The folder for the caches, the pictures and the certificate of the servers.
 const FOLDER: &str = "target/examples/realm";
 
 fn main() -> ExitCode {

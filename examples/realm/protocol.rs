@@ -1,5 +1,6 @@
-//! Messages between clients and servers, and lines between the processes of the scenario.
+//! Lines between the processes of the scenario.
 
+use crate::game::Wish;
 use bevy::prelude::*;
 use bevy_terrane::space::BlockPos;
 use serde::{Deserialize, Serialize};
@@ -10,32 +11,6 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use uuid::Uuid;
-
-/// A message of a client.
-#[derive(Serialize, Deserialize, Clone, Debug)]
-pub enum Ask {
-    /// To play under this name. A new player begins in this town. A real game checks a password first.
-    LogIn { name: String, town: u8 },
-    /// To ride to this place.
-    Go { x: i64, z: i64 },
-    /// To give a gem to this player, if it is near.
-    Give { to: String },
-}
-
-/// A message of a server.
-#[derive(Serialize, Deserialize, Clone, Debug)]
-pub enum Tell {
-    /// The player is in the world, with this stable id.
-    In { id: Uuid },
-    /// The player belongs to the server at this address; `None` if that is not known yet.
-    Elsewhere { address: Option<SocketAddr> },
-    /// Not possible now. Try again.
-    Later { reason: String },
-    /// Another client plays under this name now.
-    Replaced,
-    /// The own player, and the others near it.
-    Near(Vec<Body>),
-}
 
 /// A player as clients see it.
 #[derive(Serialize, Deserialize, Clone, Debug, PartialEq)]
@@ -48,8 +23,7 @@ pub struct Body {
 /// What the scenario tells a client or a server, as a line of JSON.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub enum Order {
-    Go { x: i64, z: i64 },
-    Give { to: String },
+    Wish(Wish),
     Picture { name: String },
     Leave,
 }
@@ -63,8 +37,8 @@ pub enum Event {
     Playing { server: SocketAddr, id: Uuid, seconds: f64 },
     /// The player was sent to another server.
     Sent { to: SocketAddr },
-    /// The server does not answer.
-    Lost { server: SocketAddr },
+    /// The connection is lost, for this reason.
+    Lost(String),
     /// Another client plays under this name now.
     Replaced,
     /// The player's place, and what it has. Sent twice a second.

@@ -1,6 +1,6 @@
 //! The scenario: a database, three servers and four clients, each in its own process.
 
-use crate::game::{Gems, town};
+use crate::game::{Gems, Wish, town};
 use crate::protocol::{Body, Event, Order};
 use crate::tell::{Run, say};
 use bevy::app::AppExit;
@@ -132,8 +132,8 @@ impl Scenario {
                         self.sent += 1;
                         player.server = None;
                     }
-                    Event::Lost { server } => {
-                        say(format_args!("{} has lost server {}", player.name, number(server)));
+                    Event::Lost(reason) => {
+                        say(format_args!("{}: {reason}", player.name));
                         player.server = None;
                     }
                     Event::Replaced => player.replaced = true,
@@ -233,7 +233,7 @@ pub fn play(folder: &Path, run: &Run) -> Outcome<AppExit> {
     // Two players ride to the others, and all four end on fewer servers.
     for (place, (traveller, friend)) in [("Ada", "Bob"), ("Cid", "Dora")].into_iter().enumerate() {
         let to = town([1, 3][place]);
-        let order = Order::Go { x: to.x + 2, z: to.z + 1 };
+        let order = Order::Wish(Wish::Go { x: to.x + 2, z: to.z + 1 });
         scenario.player(traveller)?.process.tell(&order)?;
         say(format_args!("{traveller} rides to {friend}"));
     }
@@ -249,7 +249,7 @@ pub fn play(folder: &Path, run: &Run) -> Outcome<AppExit> {
         for (from, to) in [("Ada", "Bob"), ("Cid", "Dora")] {
             let player = scenario.player(from)?;
             if player.gems() == 3 {
-                player.process.tell(&Order::Give { to: to.to_owned() })?;
+                player.process.tell(&Order::Wish(Wish::Give { to: to.to_owned() }))?;
                 say(format_args!("{from} gives {to} a gem"));
             }
         }

@@ -1,34 +1,35 @@
 //! A server of the realm: the shared world, and a connection for each player.
 
+use crate::FOLDER;
 use crate::arguments::Serve;
-use crate::game::GamePlugin;
-use crate::network;
-use crate::players::PlayersPlugin;
+use crate::game::{DIMENSION, GamePlugin, town};
 use crate::protocol::{Event, Order, Orders};
 use crate::start::{self, fail};
 use crate::tell::Run;
 use bevy::app::ScheduleRunnerPlugin;
 use bevy::log::{Level, LogPlugin};
 use bevy_egui::PrimaryEguiContext;
-use bevy_renet::RenetServerPlugin;
-use bevy_renet::netcode::NetcodeServerPlugin;
 use bevy_terrane::plugin::{SaveSettings, ThreadSettings};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::StorageConfig;
 use bevy_terrane::view::{ServerEnded, WorldStatistics};
 use std::error::Error;
+use std::net::UdpSocket;
 use std::sync::Arc;
 use std::time::Duration;
 use terrane_dev::{PicturePlugin, Pictures};
+use terrane_net::{Identity, NetServer, ServerPlugin};
 use terrane_overlay::{Overlay, OverlayPlugin};
 use terrane_postgres::PostgresStore;
 
-/// The maximum number of connected players.
-const MAX_PLAYERS: usize = 64;
+/// The radius in columns that is kept loaded around a player.
+pub const RADIUS: u32 = 8;
 
 /// Builds a listening server.
 pub fn build(arguments: Serve, run: &Run) -> Result<App, Box<dyn Error>> {
-    let (server, transport, address) = network::listen(arguments.listen, MAX_PLAYERS)?;
+    // The world names the port before the server listens at it.
+    let cannot = |error| format!("cannot listen at {}: {error}", arguments.listen);
+    let address = UdpSocket::bind(arguments.listen).and_then(|socket| socket.local_addr()).map_err(cannot)?;
     let store = PostgresStore::open(&arguments.world).map_err(|error| format!("{error} (--world)"))?;
     let mut app = App::new();
     app.add_plugins(TerranePlugin {
@@ -45,12 +46,15 @@ pub fn build(arguments: Serve, run: &Run) -> Result<App, Box<dyn Error>> {
         let frames = ScheduleRunnerPlugin::run_loop(Duration::from_secs_f64(1.0 / 40.0));
         app.add_plugins(MinimalPlugins.set(frames)).add_plugins(LogPlugin { level: Level::ERROR, ..default() });
     }
-    app.add_plugins((RenetServerPlugin, NetcodeServerPlugin, GamePlugin, PlayersPlugin))
-        .insert_resource(server)
-        .insert_resource(transport)
+    // Clients know all servers of the realm by one certificate.
+    let identity = Identity::in_file(format!("{FOLDER}/identity.pem"))?;
+    let mut net = ServerPlugin::new(address, DIMENSION, town(0)).with_identity(identity);
+    (net.radius, net.log_ins) = (RADIUS, (300, 100));
+    app.add_plugins((net, GamePlugin))
         .insert_resource(run.clone())
         .insert_resource(Orders::read())
         .add_systems(Update, (end, obey));
+    app.world().get_resource::<NetServer>().ok_or("the server does not listen")?;
     Event::Listening(address).print();
     Ok(app)
 }

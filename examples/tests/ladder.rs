@@ -225,7 +225,7 @@ fn two_players_ride_to_others_and_all_outlive_a_server() {
     assert!(realm["recovery"].as_f64() < Some(15.0) && realm["chunks_saved"].as_u64() > Some(0), "{realm}");
 }
 
-#[cfg(feature = "crowd")]
+#[cfg(feature = "multiplayer")]
 #[test]
 fn a_crowd_of_bots_plays_on_a_server() {
     let rounds = figures("crowd", &["--bots", "6", "--seconds", "3", "--place", "town"], &[]);

@@ -1,6 +1,9 @@
 //! [`ClientPlugin`]: the client's side of a connection.
 
+mod bot;
 mod connect;
+
+pub use bot::{Bot, BotError};
 
 use crate::game_messages::ServerMessages;
 use crate::identity::Trust;
@@ -83,6 +86,13 @@ pub enum ConnectionNews {
         /// The server's address.
         server: String,
     },
+    /// The player has gone to another server of the world, and the client follows it.
+    Moves {
+        /// The entity of the connection.
+        connection: Entity,
+        /// The address of the other server.
+        to: String,
+    },
     /// The server refuses the client, for this reason. The connection is over.
     Refused {
         /// The entity of the connection.
@@ -103,6 +113,7 @@ impl Display for ConnectionNews {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Plays { server, .. } => write!(f, "playing on {server}"),
+            Self::Moves { to, .. } => write!(f, "going to {to}"),
             Self::Refused { reason, .. } => f.write_str(reason),
             Self::Lost { reason, .. } => write!(f, "{reason}; trying again"),
         }
@@ -112,10 +123,9 @@ impl Display for ConnectionNews {
 impl ServerConnection {
     /// A connection to the server at this address, `host:port`, for the player of this name.
     pub fn new(address: impl Into<String>, name: impl Into<String>, trust: Trust) -> Self {
-        let (protocol, sync, name, secret) = (PROTOCOL, chunk_sync::PROTOCOL, name.into(), Vec::new());
         Self {
             addresses: vec![address.into()],
-            hello: Hello { protocol, sync, name, secret },
+            hello: first_hello(name.into(), Vec::new()),
             trust,
             cache: None,
             radius: 12,
@@ -170,6 +180,10 @@ impl ServerConnection {
         let next = || DimensionId(NEXT_DIMENSION.fetch_add(1, Ordering::Relaxed));
         *self.dimensions.entry(name.to_owned()).or_insert_with(next)
     }
+}
+
+fn first_hello(name: String, secret: Vec<u8>) -> Hello {
+    Hello { protocol: PROTOCOL, sync: chunk_sync::PROTOCOL, name, secret, session: Uuid::new_v4() }
 }
 
 /// The threads of all connections of this process.
@@ -254,7 +268,10 @@ fn take(world: &mut World, entity: Entity, heard: FromServer) {
             ConnectionNews::Refused { connection: entity, reason }
         }
         // The task has gone there already.
-        FromServer::Control(ToClient::Elsewhere(_), _) => return disconnect(world, entity),
+        FromServer::Control(ToClient::Elsewhere(to), _) => {
+            disconnect(world, entity);
+            ConnectionNews::Moves { connection: entity, to }
+        }
         FromServer::Lost(reason) => {
             disconnect(world, entity);
             ConnectionNews::Lost { connection: entity, reason }

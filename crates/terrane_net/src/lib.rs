@@ -9,7 +9,7 @@ mod socket;
 mod tests;
 mod wire;
 
-pub use client::{ClientPlugin, ConnectionNews, ServerConnection};
+pub use client::{Bot, BotError, ClientPlugin, ConnectionNews, ServerConnection};
 pub use game_messages::{FromAClient, FromTheServer, NetAppExt, NetMessage, ToClients, ToTheServer};
 pub use identity::{Fingerprint, FingerprintError, Identity, IdentityError, Trust};
 pub use server::connected::ConnectedClient;

@@ -16,10 +16,15 @@ use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 fn server() -> App {
+    server_with(|_| ())
+}
+
+fn server_with(change: impl FnOnce(&mut ServerPlugin)) -> App {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, TerranePlugin::in_memory()));
     let mut plugin = ServerPlugin::new(([127, 0, 0, 1], 0), "overworld", BlockPos::new(8, 1, 8));
     (plugin.radius, plugin.log_ins) = (2, (100_000, 100_000));
+    change(&mut plugin);
     app.add_plugins(plugin);
     app.world_mut().spawn(Dimension::new("overworld", Flat::new()));
     app.finish();
@@ -70,7 +75,8 @@ fn connect(threads: &Runtime, address: SocketAddr, fingerprint: Fingerprint) -> 
 }
 
 fn hello() -> Hello {
-    Hello { protocol: PROTOCOL, sync: chunk_sync::PROTOCOL, name: "Eve".to_owned(), secret: vec![1, 2, 3] }
+    let (name, session) = ("Eve".to_owned(), Uuid::from_u128(7));
+    Hello { protocol: PROTOCOL, sync: chunk_sync::PROTOCOL, name, secret: vec![1, 2, 3], session }
 }
 
 /// The reason with which the other side has ended the connection.
@@ -126,20 +132,57 @@ fn clients_of_other_versions_are_told_so() {
     let threads = socket::runtime(1).unwrap();
     let server = server();
     let net = server.world().resource::<NetServer>();
-    for (hello, said) in [
-        (Hello { protocol: PROTOCOL - 1, ..hello() }, "older than the server"),
-        (Hello { protocol: PROTOCOL + 1, ..hello() }, "the server is older"),
-        (Hello { sync: chunk_sync::PROTOCOL + 1, ..hello() }, "the server is older"),
+    // Whatever follows the numbers.
+    for (numbers, said) in [
+        ((PROTOCOL - 1, chunk_sync::PROTOCOL), "older than the server"),
+        ((PROTOCOL + 1, chunk_sync::PROTOCOL), "the server is older"),
+        ((PROTOCOL, chunk_sync::PROTOCOL + 1), "the server is older"),
     ] {
         let (_endpoint, connection) = connect(&threads, net.address(), net.fingerprint());
         let answer = threads.block_on(async {
             let (mut send, mut receive) = connection.open_bi().await.unwrap();
-            write(&mut send, &hello).await.unwrap();
+            write(&mut send, &(numbers, "Eve")).await.unwrap();
             read::<ToClient>(&mut receive).await.unwrap()
         });
         let Some(ToClient::Refused(reason)) = answer else { panic!("{answer:?}") };
         assert!(reason.contains(said), "{reason}");
     }
+}
+
+/// Promise, company: Where a second log-in is refused, a client may come back before the server has noticed that it was lost.
+#[test]
+fn a_client_comes_back_before_its_loss_is_noticed() {
+    let threads = socket::runtime(1).unwrap();
+    let mut server = server_with(|plugin| plugin.second_log_in = SecondLogIn::IsRefused);
+    let (address, fingerprint) = {
+        let net = server.world().resource::<NetServer>();
+        (net.address(), net.fingerprint())
+    };
+    let mut answer = |hello: Hello| {
+        let (endpoint, connection) = connect(&threads, address, fingerprint);
+        let task = threads.spawn(async move {
+            let (mut send, mut receive) = connection.open_bi().await.unwrap();
+            write(&mut send, &hello).await.unwrap();
+            let answer = read::<ToClient>(&mut receive).await.unwrap().unwrap();
+            // The connection lives on.
+            (answer, endpoint, send, receive)
+        });
+        until(&mut [&mut server], "the client is answered", |_| task.is_finished());
+        threads.block_on(task).unwrap()
+    };
+    let (first, _endpoint, _send, mut lost) = answer(hello());
+    let (other, ..) = answer(Hello { session: Uuid::from_u128(8), ..hello() });
+    let (again, ..) = answer(hello());
+    assert!(matches!((&first, &again), (ToClient::Plays { .. }, ToClient::Plays { .. })), "{first:?} {again:?}");
+    assert_eq!(other, ToClient::Refused("Eve plays already".to_owned()));
+    let last = threads.block_on(async {
+        let mut last = None;
+        while let Ok(Some(message)) = read::<ToClient>(&mut lost).await {
+            last = Some(message);
+        }
+        last
+    });
+    assert_eq!(last, Some(ToClient::Refused("you have logged in elsewhere".to_owned())));
 }
 
 /// A bad deed of a client: it fails once the server has ended the connection.

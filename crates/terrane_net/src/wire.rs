@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 /// The number of this protocol. It changes with any of the messages here.
-pub(crate) const PROTOCOL: u16 = 1;
+pub(crate) const PROTOCOL: u16 = 2;
 /// All versions offer this in the handshake.
 pub(crate) const ALPN: &[u8] = b"terrane";
 /// The longest message of the control stream.
@@ -38,6 +38,8 @@ pub(crate) struct Hello {
     /// The proof of who the client is, in a form of the game's.
     #[serde(with = "bytes")]
     pub secret: Vec<u8>,
+    /// A random number of the client's connection, which is the same when the client comes back after it has lost its server.
+    pub session: Uuid,
 }
 
 /// A message of a server.

@@ -45,7 +45,16 @@ impl SentBody {
 
     /// The body in a packet; `None` if it is another one.
     pub fn read(packet: &[u8]) -> Option<Result<Self, SyncError>> {
-        read(packet, BODY)
+        let read: Result<Self, SyncError> = read(packet, BODY)?;
+        Some(read.and_then(|sent| {
+            let SteeredBody { step, state, intent, .. } = &sent.body;
+            let is_finite = step.is_finite()
+                && state.position.offset.is_finite()
+                && state.velocity.is_finite()
+                && intent.look.is_finite()
+                && state.grounded.drift.iter().all(|along| along.is_finite());
+            is_finite.then_some(sent).ok_or(SyncError::Malformed { reason: "a number of a body is not finite".into() })
+        }))
     }
 }
 
@@ -56,4 +65,62 @@ fn read<T: serde::de::DeserializeOwned>(packet: &[u8], kind: u8) -> Option<Resul
     } else {
         bytes::value(body).map_err(|reason| SyncError::Malformed { reason })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulation::{BlockBody, BodyState, CharacterController, Intent};
+    use bevy::prelude::*;
+    use proptest::prelude::*;
+
+    fn body() -> SentBody {
+        let (body, character) = (BlockBody::new(0.6, 1.8), CharacterController::default());
+        let (intent, state) = (Intent::default(), BodyState::default());
+        let body = SteeredBody { number: 300, intent, state, body, character, step: 0.05, floor: -64 };
+        SentBody { clock: Duration::from_millis(123_456), body }
+    }
+
+    /// Promise, company: Steps and bodies come back from their packets; what is not a number of a body is refused.
+    #[test]
+    fn steps_and_bodies_come_back() {
+        let steps: Vec<Steer> = (1..=16).map(|number| Steer { number, ..Steer::default() }).collect();
+        assert_eq!(read_steps(&write_steps(steps.clone())), Some(Ok(steps)));
+        assert_eq!(SentBody::read(&body().encode()), Some(Ok(body())));
+        assert_eq!((read_steps(&body().encode()), SentBody::read(&write_steps(Vec::new()))), (None, None));
+        for odd in [f32::NAN, f32::INFINITY] {
+            let mut sent = body();
+            sent.body.state.velocity.0 = Vec3::new(0.0, odd, 0.0);
+            assert!(matches!(SentBody::read(&sent.encode()), Some(Err(SyncError::Malformed { .. }))));
+        }
+        let many = write_steps(vec![Steer::default(); 17]);
+        assert!(matches!(read_steps(&many), Some(Err(SyncError::Malformed { .. }))));
+        let long = [&body().encode()[..], &[0; MAX_BYTES]].concat();
+        assert_eq!(SentBody::read(&long), Some(Err(SyncError::TooLarge { limit: MAX_BYTES })));
+    }
+
+    proptest! {
+        /// Promise, company: Any bytes are steps, a body or an error.
+        #[test]
+        fn any_bytes_are_a_packet_or_an_error(mut noise in prop::collection::vec(any::<u8>(), 0..200), at in 0..200_usize) {
+            // Damage to a valid packet reaches further than noise.
+            let mut damaged = body().encode();
+            let at = at % damaged.len();
+            let part = noise.len().min(damaged.len() - at).min(6);
+            damaged[at..at + part].copy_from_slice(&noise[..part]);
+            noise.splice(..0, [PROTOCOL, BODY]);
+            for packet in [damaged, noise] {
+                if let Some(Ok(sent)) = SentBody::read(&packet) {
+                    prop_assert!(sent.body.step.is_finite());
+                    // Its character may be of numbers that are none.
+                    let again = SentBody::read(&sent.encode()).and_then(Result::ok);
+                    prop_assert_eq!(again.map(|again| again.encode()), Some(sent.encode()));
+                }
+                let steps = [&[PROTOCOL, STEPS], packet.get(2..).unwrap_or_default()].concat();
+                if let Some(Ok(steps)) = read_steps(&steps) {
+                    prop_assert!(steps.len() <= MAX_STEPS);
+                }
+            }
+        }
+    }
 }

@@ -134,6 +134,7 @@ fn follow(
         ToWorker::Look(area) => client.look(area),
         ToWorker::Disconnected => {
             client.disconnected();
+            entities.disconnected();
             let _ = told.send(FromWorker::Disconnected);
         }
         ToWorker::Edit { number, position, block } => match ground.number_on_server(block) {

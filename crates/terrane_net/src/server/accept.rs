@@ -4,8 +4,8 @@ use super::connected::ForClient;
 use super::{FromClient, network};
 use crate::socket::SILENCE;
 use crate::wire::{
-    Hello, MAX_SYNC_OF_CLIENT, PROTOCOL, Room, Taken, ToClient, ToServer, WireError, in_time, read, read_bytes, write,
-    write_bytes,
+    Hello, MAX_CONTROL, MAX_SYNC_OF_CLIENT, PROTOCOL, Room, Taken, ToClient, ToServer, WireError, in_time, read,
+    read_bytes, write, write_bytes,
 };
 use bevy_terrane::chunk_sync::{self, SyncError};
 use bevy_terrane::view::ClientPort;
@@ -135,22 +135,27 @@ async fn serve(key: u64, incoming: Incoming, tell: &Sender<(FromClient, Taken)>)
     let Ok(Ok(connection)) = tokio::time::timeout(PATIENCE, connecting).await else { return };
     let hello = in_time(PATIENCE, async {
         let (send, mut receive) = connection.accept_bi().await.map_err(|_| WireError::Malformed)?;
-        let hello: Hello = read(&mut receive).await?.ok_or(WireError::Malformed)?;
-        Ok((send, receive, hello))
+        let hello = read_bytes(&mut receive, MAX_CONTROL).await?.ok_or(WireError::Malformed)?;
+        // The rest can have another form in another version.
+        let (versions, _) = postcard::take_from_bytes::<(u16, u8)>(&hello).map_err(|_| WireError::Malformed)?;
+        Ok((send, receive, versions, hello))
     });
-    let (mut send, receive, hello) = match hello.await {
+    let (mut send, receive, versions, hello) = match hello.await {
         Ok(greeted) => greeted,
         Err(error) => return connection.close(1_u32.into(), error.to_string().as_bytes()),
     };
-    if (hello.protocol, hello.sync) != (PROTOCOL, chunk_sync::PROTOCOL) {
-        let (theirs, ours) = ((hello.protocol, hello.sync), (PROTOCOL, chunk_sync::PROTOCOL));
-        let older = if theirs < ours {
+    let ours = (PROTOCOL, chunk_sync::PROTOCOL);
+    if versions != ours {
+        let older = if versions < ours {
             "your game is older than the server: update it"
         } else {
             "the server is older than your game"
         };
         return refuse(&connection, &mut send, older.to_owned()).await;
     }
+    let Ok(hello) = postcard::from_bytes::<Hello>(&hello) else {
+        return connection.close(1_u32.into(), WireError::Malformed.to_string().as_bytes());
+    };
     let (control, orders) = channel(MOST_ORDERS);
     if tell.send((FromClient::Hello(key, hello, connection.clone(), control), None)).is_err() {
         return;

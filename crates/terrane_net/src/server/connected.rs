@@ -15,6 +15,8 @@ use uuid::Uuid;
 #[derive(Component, Debug)]
 pub struct ConnectedClient {
     pub(super) log_in: LogIn,
+    /// The number of the client's connection, which stays the same when it comes back.
+    pub(super) session: Uuid,
     /// When the client has asked to play, and when its log-in is due: `None` while it is not.
     pub(super) asked: Duration,
     pub(super) due: Option<Duration>,
@@ -44,6 +46,11 @@ impl ConnectedClient {
     /// The time of a packet to the client and back, as measured lately.
     pub fn round_trip(&self) -> Duration {
         self.connection.rtt()
+    }
+
+    /// The bytes that were sent to the client, as the network counts them: encrypted, with all that QUIC adds, and those sent again.
+    pub fn bytes_sent(&self) -> u64 {
+        self.connection.stats().udp_tx.bytes
     }
 
     pub(crate) fn tell(&self, message: ToClient) {

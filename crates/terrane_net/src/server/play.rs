@@ -60,7 +60,7 @@ fn greet(world: &mut World, key: u64, hello: Hello, connection: quinn::Connectio
     let Settings(ServerPlugin { first_place: (dimension, block), players, .. }) = world.resource::<Settings>();
     let (block, players) = (*block, *players);
     let first_place = Some((world.resource::<Dimensions>().id(dimension), block));
-    let (Hello { name, secret, .. }, address) = (hello, connection.remote_address());
+    let (Hello { name, secret, session, .. }, address) = (hello, connection.remote_address());
     let mut attempt = LogInAttempt { name, secret, address, first_place, refusal: None };
     world.trigger_ref(&mut attempt);
     // A client that comes back before its lost connection is noticed takes no other place.
@@ -71,13 +71,16 @@ fn greet(world: &mut World, key: u64, hello: Hello, connection: quinn::Connectio
     let LogInAttempt { name, first_place, refusal, .. } = attempt;
     let asked = world.resource::<Time<Real>>().elapsed();
     let log_in = LogIn { name, first_place };
-    let mut client = ConnectedClient { log_in, asked, due: Some(asked), player: None, stay: 0, control, connection };
+    let mut client =
+        ConnectedClient { log_in, session, asked, due: Some(asked), player: None, stay: 0, control, connection };
     if let Some(reason) = refusal {
         return client.tell(ToClient::Refused(reason));
     }
     let mut others = world.query::<(Entity, &ConnectedClient)>();
     if let Some((other, old)) = others.iter(world).find(|(_, other)| other.name() == client.name()) {
-        if world.resource::<Settings>().0.second_log_in == SecondLogIn::IsRefused {
+        let is_refused = world.resource::<Settings>().0.second_log_in == SecondLogIn::IsRefused;
+        // A client may come back before its lost connection is noticed.
+        if is_refused && old.session != client.session {
             return client.tell(ToClient::Refused(format!("{} plays already", client.name())));
         }
         old.tell(ToClient::Refused("you have logged in elsewhere".to_owned()));

@@ -85,13 +85,19 @@ impl EntityClient {
         read.transpose().map(|read| read.is_some())
     }
 
+    /// Notes that the connection is lost. Packets count only once the next server has told which entities are there: it gives them numbers
+    /// of its own.
+    pub fn disconnected(&mut self) {
+        self.stale.extend(self.entities.drain().map(|(_, (id, _))| id));
+    }
+
     fn take(&mut self, event: Event<'_>) -> Result<(), EntityMessageError> {
         match event {
             Event::Reset { types } => {
                 if types.len() > MAX_TYPES {
                     return Err(EntityMessageError::TooMany { what: "component types", limit: MAX_TYPES });
                 }
-                self.stale.extend(self.entities.drain().map(|(_, (id, _))| id));
+                self.disconnected();
                 self.types = types.into_iter().map(str::to_owned).collect();
             }
             Event::Appear { net, id, cell, place, millis, components } => {

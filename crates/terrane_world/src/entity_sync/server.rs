@@ -103,9 +103,9 @@ impl EntityServer {
             return;
         }
         for client in self.clients.values_mut() {
-            let sees = client.sees(cell, id);
-            client.is_planned &= !(is_new_cell && sees);
-            match (client.sees(before, id), sees) {
+            // Also that of the client's own entity: others may come into it.
+            client.is_planned &= !(is_new_cell && client.reaches(cell));
+            match (client.sees(before, id), client.sees(cell, id)) {
                 (false, true) => client.tell(&entity.appear(net)),
                 (true, false) => client.leave(net),
                 (true, true) if changed != 0 => client.owe(net, changed),
@@ -124,9 +124,11 @@ impl EntityServer {
         let components = changes.into_iter().filter_map(|(number, value)| Some((number, value?))).collect();
         let entity = Entity { id, cell, place, millis, moved: self.tick, components };
         let is_new_cell = self.cells.insert(cell, net);
-        for client in self.clients.values_mut().filter(|client| client.sees(cell, id)) {
+        for client in self.clients.values_mut().filter(|client| client.reaches(cell)) {
             client.is_planned &= !is_new_cell;
-            client.tell(&entity.appear(net));
+            if client.sees(cell, id) {
+                client.tell(&entity.appear(net));
+            }
         }
         self.numbers.insert(id, net);
         self.entities.insert(net, entity);

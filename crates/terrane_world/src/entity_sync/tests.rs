@@ -179,6 +179,38 @@ fn a_client_does_not_see_its_own_entity() {
     assert!(game.players[&7].shown.is_empty());
 }
 
+/// Promise, entity sync: After a lost connection, packets show nothing before the next server has told of its entities; what it does not
+/// have leaves.
+#[test]
+fn packets_of_the_next_server_wait_for_its_first_message() {
+    let mut game = Game::new();
+    game.put(id(1), at(3, 64, 5), &[(0, Some(b"Ann"))]);
+    game.join(7, EntityLimits::default(), ChunkPos::new(0, 4, 0));
+    game.run(1);
+    let mut ann_alone = game.players.remove(&7).unwrap();
+    ann_alone.client.disconnected();
+    // On the next server, Bob has Ann's number.
+    let mut next = Game::new();
+    next.put(id(2), at(6, 64, 5), &[(0, Some(b"Bob"))]);
+    next.server.connect(7, EntityLimits::default());
+    next.server.look(7, ChunkPos::new(0, 4, 0), None);
+    let mut sent = Vec::new();
+    for step in 0..5 {
+        next.put(id(2), at(6 + step, 64, 5), &[]);
+        next.now += TICK;
+        sent.extend(next.server.tick(next.now, next.now));
+    }
+    let (shown, moves) = (ann_alone.shown.clone(), ann_alone.moves);
+    let packets: Vec<_> = sent.iter().flat_map(|sent| &sent.packets).collect();
+    assert!(!packets.is_empty());
+    packets.iter().for_each(|packet| ann_alone.take(packet));
+    assert_eq!((&ann_alone.shown, ann_alone.moves), (&shown, moves));
+    sent.iter().flat_map(|sent| &sent.message).for_each(|message| ann_alone.take(message));
+    assert_eq!(ann_alone.shown.keys().collect::<Vec<_>>(), [&id(2)]);
+    packets.iter().for_each(|packet| ann_alone.take(packet));
+    assert!(ann_alone.moves > moves);
+}
+
 /// Promise, entity sync: Places are exact to half a 256th of a block at any distance, and looks to a 256th of a turn.
 #[test]
 fn places_are_exact_everywhere() {

@@ -78,7 +78,12 @@ impl Client {
 
     /// Returns `true` if the client sees an entity in this cell.
     pub fn sees(&self, cell: ChunkPos, id: Uuid) -> bool {
-        self.own != Some(id) && self.center.is_some_and(|center| is_in_reach(center, self.limits.radius, cell))
+        self.own != Some(id) && self.reaches(cell)
+    }
+
+    /// Returns `true` if the client sees what is in this cell, except for its own entity.
+    pub fn reaches(&self, cell: ChunkPos) -> bool {
+        self.center.is_some_and(|center| is_in_reach(center, self.limits.radius, cell))
     }
 
     /// Begins anew: the client forgets all entities.

@@ -112,6 +112,23 @@ fn who_comes_near_misses_no_place() {
     }
 }
 
+/// Promise, entity sync: A client sees the steps of an entity that comes into a cell where only the client's own one is.
+#[test]
+fn who_comes_to_the_own_entity_misses_no_place() {
+    for ticks in 0..12 {
+        let mut game = Game::new();
+        game.join(7, EntityLimits::default(), ChunkPos::new(0, 4, 0));
+        game.server.look(7, ChunkPos::new(0, 4, 0), Some(id(2)));
+        game.run(ticks);
+        game.put(id(2), at(3, 64, 5), &[]);
+        game.put(id(1), at(6, 64, 5), &[(0, Some(b"Ann"))]);
+        game.run(1);
+        game.put(id(1), at(7, 64, 5), &[]);
+        game.run(2);
+        assert!(blocks_between(&game.players[&7].shown[&id(1)].place, &at(7, 64, 5)) < 0.01, "after {ticks} ticks");
+    }
+}
+
 /// Promise, entity sync: A client keeps a bounded number of entities of a server.
 #[test]
 fn a_server_with_too_many_entities_is_an_error() {
