@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use terrane_net::{ConnectedClient, FromAClient, LogInAttempt, NetAppExt, NetServer, ServerPlugin};
 
 /// The period of the server's frames.
-const FRAME: Duration = Duration::from_millis(50);
+const FRAME: Duration = Duration::from_millis(25);
 /// The distance in blocks over which a player may dig.
 const REACH: u32 = 6;
 /// The longest wait until all players are there, and the wait after that.
@@ -37,7 +37,7 @@ pub fn build(options: &Options, run: Run) -> Result<App, Box<dyn Error>> {
     let mut app = App::new();
     let mut net = ServerPlugin::new(([127, 0, 0, 1], 0), "overworld", BlockPos::default());
     (net.radius, net.players, net.log_ins) = (options.radius, options.bots, (u32::MAX, u32::MAX));
-    net.limits = SyncLimits { edits_per_second: 10, edit_reach: REACH, ..default() };
+    net.limits = SyncLimits { edits_per_second: 20, edit_reach: REACH, ..default() };
     app.add_plugins(MinimalPlugins.set(ScheduleRunnerPlugin::run_loop(FRAME)))
         .add_plugins(LogPlugin { level: Level::WARN, ..default() })
         .add_plugins((TerranePlugin::in_memory(), net))

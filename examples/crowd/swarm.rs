@@ -5,13 +5,13 @@ use crate::game::{Home, Walk};
 use bevy::app::AppExit;
 use bevy_terrane::block::BlockId;
 use bevy_terrane::chunk::format;
-use bevy_terrane::chunk_sync::{SyncArea, SyncNews};
+use bevy_terrane::chunk_sync::{EditAnswer, SyncArea, SyncNews};
 use bevy_terrane::entity_sync::EntityNews;
 use bevy_terrane::generation::Hills;
 use bevy_terrane::simulation::SplitMix64;
 use bevy_terrane::space::BlockPos;
 use serde::{Deserialize, Serialize};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -26,13 +26,15 @@ const STEP: Duration = Duration::from_millis(50);
 const GLANCE: Duration = Duration::from_millis(5);
 /// The speed of a walking player, in blocks a second.
 const SPEED: f64 = 4.3;
-/// A bot digs once in this many steps, and turns about as often.
-const DIGS_EVERY: u64 = 40;
+/// A bot turns once in this many steps, and a player digs as often.
+const DIGS_EVERY: u32 = 40;
+/// One of so many bots digs for all of them, and sees what changes: a core has no room for a thousand that do.
+const DIGGERS: u32 = 10;
 /// The distance between bots on the land, in blocks, and the radius of the town and of a bot's own area.
 const APART: i64 = 16 * 48;
 const TOWN: f64 = 64.0;
-/// The distance within which steps are measured, in blocks. Steps further away are sent less often.
-const NEAR: u64 = 24;
+/// The distance within which deeds are measured, in blocks. Steps further away are sent less often.
+const NEAR: u64 = 16;
 
 /// The times from a deed of a bot until another one sees it, in milliseconds: median and 99th percentile, and how many.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,16 +43,24 @@ pub struct Latencies {
     pub steps_ms: (f64, f64, usize),
 }
 
-/// What bots have done and the one that measures has not seen.
+/// What bots have done near the one that measures, and that it has not seen yet.
 #[derive(Default)]
 struct Deeds {
+    /// Where the bot that measures is.
+    watcher: Option<BlockPos>,
     edits: HashMap<BlockPos, Instant>,
     steps: HashMap<(Uuid, BlockPos), Instant>,
+    /// The blocks that are dug out: those who dig there again change nothing.
+    dug: HashSet<BlockPos>,
     seen_edits: Vec<Duration>,
     seen_steps: Vec<Duration>,
 }
 
 impl Deeds {
+    fn are_near(&self, place: BlockPos) -> bool {
+        self.watcher.is_some_and(|own| own.x.abs_diff(place.x) < NEAR && own.z.abs_diff(place.z) < NEAR)
+    }
+
     /// What nobody has seen for so long is out of sight.
     fn forget(&mut self) {
         let is_new = |at: &Instant| at.elapsed() < Duration::from_secs(5);
@@ -76,6 +86,7 @@ struct Bot {
     place: (f64, f64),
     heading: f64,
     walked: Option<BlockPos>,
+    dug: Option<BlockPos>,
     digs: u64,
 }
 
@@ -97,41 +108,51 @@ impl Bot {
         let (x, z) = (home.0 + place.0.floor() as i64, home.1 + place.1.floor() as i64);
         let secret = Home(BlockPos::new(x, land.height_at(x, z) + 1, z)).encode();
         let trust = Trust::Pinned(swarm.fingerprint);
-        let net = terrane_net::Bot::connect(&swarm.server, format!("bot {number}"), secret, trust)?;
+        let mut net = terrane_net::Bot::connect(&swarm.server, format!("bot {number}"), secret, trust)?;
+        net.takes_changes = number.is_multiple_of(DIGGERS as usize);
         let heading = f64::from(random.unit()) * std::f64::consts::TAU;
-        Ok(Self { net, random, home, place, heading, walked: None, digs: 0 })
+        Ok(Self { net, random, home, place, heading, walked: None, dug: None, digs: 0 })
     }
 
-    /// Takes in news. With `deeds`, it measures how old they are.
-    fn look(&mut self, now: Duration, mut deeds: Option<&mut Deeds>) -> Result<(), Box<dyn Error>> {
+    /// Takes in news. One that `measures` tells how old they are.
+    fn look(&mut self, now: Duration, deeds: &mut Deeds, measures: bool) -> Result<(), Box<dyn Error>> {
         self.net.update()?;
         self.net.chunks.expire(now);
         // A player's program would draw these.
         while let Some(news) = self.net.chunks.next_news() {
-            let (SyncNews::Chunk { chunk, bytes, .. }, Some(deeds)) = (news, deeds.as_deref_mut()) else { continue };
-            if deeds.edits.keys().any(|edit| edit.chunk() == chunk) {
-                let (blocks, _) = format::decode(&Vec::new(), &bytes)?;
-                let is_seen = |edit: &BlockPos| {
-                    let [x, y, z] = edit.in_chunk();
-                    edit.chunk() == chunk && blocks.block([x, y, z]) == BlockId::AIR
-                };
-                let seen = deeds.edits.extract_if(|edit, _| is_seen(edit)).map(|(_, at)| at.elapsed());
-                deeds.seen_edits.extend(seen);
+            match news {
+                // Somebody else may dig there later.
+                SyncNews::Edit(EditAnswer { is_accepted: false, .. }) => {
+                    _ = self.dug.map(|dug| deeds.edits.remove(&dug))
+                }
+                SyncNews::Chunk { chunk, bytes, .. }
+                    if measures && deeds.edits.keys().any(|edit| edit.chunk() == chunk) =>
+                {
+                    let (blocks, _) = format::decode(&Vec::new(), &bytes)?;
+                    let is_seen =
+                        |edit: &BlockPos| edit.chunk() == chunk && blocks.block(edit.in_chunk()) == BlockId::AIR;
+                    let seen = deeds.edits.extract_if(|edit, _| is_seen(edit)).map(|(_, at)| at.elapsed());
+                    deeds.seen_edits.extend(seen);
+                }
+                _ => {}
             }
         }
         while let Some(news) = self.net.entities.next_news() {
-            let (EntityNews::Moved { id, place, .. }, Some(deeds)) = (news, deeds.as_deref_mut()) else { continue };
-            let is_near = |own: BlockPos| own.x.abs_diff(place.block.x) < NEAR && own.z.abs_diff(place.block.z) < NEAR;
-            if let Some(at) = deeds.steps.remove(&(id, place.block)).filter(|_| self.walked.is_some_and(is_near)) {
+            if let (EntityNews::Moved { id, place, .. }, true) = (news, measures)
+                && let Some(at) = deeds.steps.remove(&(id, place.block))
+            {
                 deeds.seen_steps.push(at.elapsed());
             }
+        }
+        if measures {
+            deeds.watcher = self.walked;
         }
         Ok(())
     }
 
     fn act(&mut self, land: &Hills, radius: u32, now: Duration, deeds: &mut Deeds) {
         let Some(id) = self.net.player() else { return };
-        if u64::from(self.random.below(DIGS_EVERY as u32)) == 0 {
+        if self.random.below(DIGS_EVERY) == 0 {
             self.heading += f64::from(self.random.unit()) - 0.5;
         }
         let far = self.place.0.hypot(self.place.1) > TOWN;
@@ -147,16 +168,23 @@ impl Bot {
         if self.walked != Some(at) {
             self.walked = Some(at);
             self.net.tell(&Walk(at));
-            deeds.steps.insert((id, at), Instant::now());
+            if deeds.are_near(at) {
+                deeds.steps.insert((id, at), Instant::now());
+            }
             self.net.chunks.look(SyncArea { center: at.chunk(), radius, vertical: 16 });
         }
-        if self.net.chunks.takes_edits() && u64::from(self.random.below(DIGS_EVERY as u32)) == 0 {
+        let digs = self.net.takes_changes && self.random.below(DIGS_EVERY / DIGGERS) == 0;
+        if digs && self.net.chunks.takes_edits() {
             // It digs out the ground under its feet. Others may have done so before.
             self.digs += 1;
             let below = BlockPos::new(at.x, land.height_at(at.x, at.z) - (self.digs % 2) as i64, at.z);
             self.net.chunks.edit(now, self.digs, below, BlockId::AIR);
-            deeds.edits.entry(below).or_insert_with(Instant::now);
+            self.dug = Some(below);
+            if deeds.dug.insert(below) && deeds.are_near(below) {
+                deeds.edits.insert(below, Instant::now());
+            }
         }
+        self.net.update().unwrap_or(())
     }
 }
 
@@ -176,7 +204,7 @@ pub fn run(swarm: &Swarm, options: &Options) -> Result<AppExit, Box<dyn Error>> 
         let now = began.elapsed();
         let mut ended = Ok(());
         for (number, bot) in bots.iter_mut().enumerate() {
-            ended = ended.and(bot.look(now, (number == 0).then_some(&mut deeds)));
+            ended = ended.and(bot.look(now, &mut deeds, number == 0));
             bot.act(&land, options.radius, now, &mut deeds);
         }
         if ended.is_err() {
@@ -188,7 +216,7 @@ pub fn run(swarm: &Swarm, options: &Options) -> Result<AppExit, Box<dyn Error>> 
             thread::sleep(GLANCE.min(next.saturating_duration_since(Instant::now())));
             if let Some(bot) = bots.first_mut() {
                 // What ends it is found above.
-                let _ = bot.look(now, Some(&mut deeds));
+                let _ = bot.look(now, &mut deeds, true);
             }
         }
         // Bots that are late do not hurry.

@@ -30,6 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PASS: Duration = Duration::from_millis(10);
 /// The time from one tick of entities to the next.
 const ENTITY_TICK: Duration = Duration::from_millis(50);
+/// How much later a tick comes if there is no news.
+const WAIT_FOR_NEWS: Duration = Duration::from_millis(25);
 /// What the main world has not taken in at which clients have to wait.
 const MAX_TOLD: usize = 1 << 14;
 
@@ -113,7 +115,10 @@ pub(super) struct Hub {
     last_question: u64,
     questions: FxHashMap<u64, Question>,
     began: Instant,
+    /// The last tick of the entities, how much earlier the next one may come, and whether there is news for it.
     ticked: Duration,
+    early: Duration,
+    has_news: bool,
     orders: Receiver<ToHub>,
     told: Sender<FromHub>,
 }
@@ -131,6 +136,8 @@ impl Hub {
             questions: FxHashMap::default(),
             began: Instant::now(),
             ticked: Duration::ZERO,
+            early: ENTITY_TICK,
+            has_news: false,
             orders,
             told,
         }
@@ -150,14 +157,22 @@ impl Hub {
                 continue;
             }
             let now = self.began.elapsed();
-            let is_tick = now >= self.ticked + ENTITY_TICK;
-            if is_tick {
-                // Late ticks are not made up for.
-                self.ticked = (self.ticked + ENTITY_TICK).max(now.saturating_sub(ENTITY_TICK));
-            }
+            let is_tick = self.begins_tick(now);
             self.pass(now, is_tick);
             next = Instant::now() + PASS;
         }
+    }
+
+    /// Returns `true` if a tick of the entities begins now. It follows the news at once, so that clients do not wait for it; on average there
+    /// is a tick in each [`ENTITY_TICK`] at most.
+    fn begins_tick(&mut self, now: Duration) -> bool {
+        let since = now.saturating_sub(self.ticked);
+        let is_due = self.has_news && since + self.early >= ENTITY_TICK || since >= ENTITY_TICK + WAIT_FOR_NEWS;
+        if is_due {
+            self.early = (self.early + since).saturating_sub(ENTITY_TICK).min(ENTITY_TICK);
+            (self.ticked, self.has_news) = (now, false);
+        }
+        is_due
     }
 
     /// In lockstep: takes in what the main world has told. With `is_tick`, a tick of the entities follows.
@@ -196,7 +211,10 @@ impl Hub {
                 }
             }
             ToHub::Found(question, found) => self.found(question, found),
-            ToHub::Entities(changes) => changes.into_iter().for_each(|change| self.change_entity(change)),
+            ToHub::Entities(changes) => {
+                self.has_news = true;
+                changes.into_iter().for_each(|change| self.change_entity(change));
+            }
             ToHub::Gone(peer) => {
                 if let Some(gone) = self.peers.remove(&peer)
                     && let Some(entities) = self.dimensions.get_mut(&gone.dimension)
@@ -302,6 +320,10 @@ impl Hub {
 
     /// Takes in the messages of clients, makes theirs, and asks for the chunks that they want.
     fn pass(&mut self, now: Duration, is_tick: bool) {
+        // Places are the most urgent.
+        if is_tick {
+            self.tick_entities(now);
+        }
         let mut shared: BTreeMap<DimensionId, (FxHashSet<ChunkPos>, Vec<(u64, Vec<ChunkPos>)>)> = BTreeMap::new();
         let mut asks = Vec::new();
         for (key, peer) in &mut self.peers {
@@ -346,9 +368,6 @@ impl Hub {
         asks.extend(shared.into_iter().map(|(dimension, (_, wanted))| (dimension, wanted)));
         asks.into_iter().for_each(|(dimension, wanted)| self.ask(dimension, wanted));
         self.questions.retain(|_, question| question.asked.elapsed() < PATIENCE);
-        if is_tick {
-            self.tick_entities(now);
-        }
     }
 
     fn ask(&mut self, dimension: DimensionId, wanted: Vec<(u64, Vec<ChunkPos>)>) {
@@ -384,5 +403,39 @@ impl Hub {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crossbeam_channel::unbounded;
+
+    fn ticks(news_at: impl Fn(u64) -> bool) -> Vec<(u64, u64)> {
+        let mut hub = Hub::new(Arc::default(), Vec::new(), unbounded().1, unbounded().0);
+        let (mut all, mut told) = (Vec::new(), 0);
+        for now in 0..10_000 {
+            if news_at(now) {
+                (hub.has_news, told) = (true, now);
+            }
+            if hub.begins_tick(Duration::from_millis(now)) {
+                all.push((now, now - told));
+            }
+        }
+        all
+    }
+
+    /// Promise, company: Places are sent as soon as regions have told of them, and on average twenty times a second.
+    #[test]
+    fn ticks_follow_the_news() {
+        for phase in 0..50 {
+            let one_region = ticks(|now| now % 50 == phase);
+            assert!((199..=201).contains(&one_region.len()), "{phase}: {}", one_region.len());
+            assert!(one_region.iter().skip(2).all(|(_, age)| *age == 0), "{phase}: {one_region:?}");
+        }
+        // However many regions there are, and without any news.
+        let many_regions = ticks(|now| now % 25 == 0 || now % 30 == 0);
+        assert!((195..=201).contains(&many_regions.len()), "{}", many_regions.len());
+        assert!(ticks(|_| false).len() > 130);
     }
 }

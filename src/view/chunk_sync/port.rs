@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The bytes of a client that may wait for the sync thread.
 const MAX_INCOMING: usize = 1 << 20;
+/// While more bytes of messages wait for the transport, no more are made.
+const MAX_OUTGOING: usize = 16 << 10;
 /// The steps of a client that may wait.
 const MAX_STEPS: usize = 256;
 
@@ -104,8 +106,8 @@ impl ClientPort {
         lock(&self.0.incoming).bytes > MAX_INCOMING / 2
     }
 
-    /// Takes what is to be sent to the client. While it is not taken, no more is made, so a transport leaves it here while its client does
-    /// not read.
+    /// Takes what is to be sent to the client. While more than 16 KiB are not taken, no more is made, so a transport leaves it here while
+    /// its client does not read.
     pub fn take(&self) -> ForTransport {
         ForTransport { messages: self.take_messages(), packets: self.take_packets() }
     }
@@ -139,10 +141,11 @@ impl ClientPort {
         (messages, steps)
     }
 
-    /// Returns `true` for messages and for packets if the transport has taken all of them.
+    /// Returns `true` for messages and for packets if there may be more of them.
     pub(super) fn is_ready(&self) -> (bool, bool) {
         let outgoing = lock(&self.0.outgoing);
-        (outgoing.messages.is_empty(), outgoing.packets.is_empty())
+        let waiting: usize = outgoing.messages.iter().map(Vec::len).sum();
+        (waiting <= MAX_OUTGOING, outgoing.packets.is_empty())
     }
 
     /// Adds messages and packets. Packets are added only if all earlier ones were taken.

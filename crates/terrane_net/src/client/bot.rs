@@ -5,7 +5,7 @@ use super::{MOST_ORDERS, first_hello, threads};
 use crate::game_messages::NetMessage;
 use crate::identity::Trust;
 use crate::wire::{ToClient, ToServer, encode};
-use bevy_terrane::chunk_sync::SyncClient;
+use bevy_terrane::chunk_sync::{ChunkChanges, SyncClient};
 use bevy_terrane::entity_sync::EntityClient;
 use thiserror::Error;
 use tokio::sync::mpsc::{channel, unbounded_channel};
@@ -19,6 +19,9 @@ pub struct Bot {
     pub chunks: SyncClient,
     /// The entities around it.
     pub entities: EntityClient,
+    /// `false` for a bot that leaves changed blocks out, which is most of a bot's work. It is sent them all the same. Its own edits are
+    /// refused where it has missed changes.
+    pub takes_changes: bool,
     link: Link,
     player: Option<Uuid>,
     stay: u32,
@@ -58,7 +61,7 @@ impl Bot {
         let task = connect::stay_connected(vec![address.into()], hello, trust, to_do, tell);
         threads().ok_or(BotError::NoThreads)?.spawn(task);
         let (chunks, entities) = (SyncClient::new(None), EntityClient::default());
-        Ok(Self { chunks, entities, link: Link { orders, heard }, player: None, stay: 0 })
+        Ok(Self { chunks, entities, takes_changes: true, link: Link { orders, heard }, player: None, stay: 0 })
     }
 
     /// The stable id of its player; `None` until the player is in the world.
@@ -79,7 +82,9 @@ impl Bot {
                 }
                 FromServer::Control(ToClient::Refused(reason), _) => return Err(BotError::Refused(reason)),
                 FromServer::Control(..) => {}
-                FromServer::Sync(stay, message) if stay == self.stay as u8 => {
+                FromServer::Sync(stay, message)
+                    if stay == self.stay as u8 && (self.takes_changes || ChunkChanges::decode(&message).is_none()) =>
+                {
                     let is_known = self.entities.receive(&message).map_err(|error| invalid(error.to_string()))?;
                     if !is_known {
                         self.chunks.receive(&message).map_err(|error| invalid(error.to_string()))?;

@@ -18,7 +18,7 @@ const MAX_WAITING: usize = 512 << 10;
 /// The ticks from one plan to the next.
 const PLAN_TICKS: u32 = 10;
 /// The distances, in cells, up to which cells have the first, the second and the third rate if there are bytes enough.
-const REACHES: [f32; 3] = [1.0, 2.5, 5.0];
+const REACHES: [f32; 3] = [1.5, 3.0, 5.0];
 /// The shares of these distances that are tried, until the places fit into the client's bytes.
 const SHARES: [f32; 8] = [1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0];
 /// The ticks per second.
