@@ -78,7 +78,7 @@ impl Deeds {
     }
 }
 
-struct Bot {
+struct Walker {
     net: terrane_net::Bot,
     random: SplitMix64,
     home: (i64, i64),
@@ -86,7 +86,8 @@ struct Bot {
     place: (f64, f64),
     heading: f64,
     walked: Option<BlockPos>,
-    dug: Option<BlockPos>,
+    /// Its edits that the server has not answered.
+    edits: HashMap<u64, BlockPos>,
     digs: u64,
 }
 
@@ -99,7 +100,7 @@ fn home(number: usize, bots: usize, place: Place) -> (i64, i64) {
     }
 }
 
-impl Bot {
+impl Walker {
     fn connect(swarm: &Swarm, number: usize, options: &Options, land: &Hills) -> Result<Self, Box<dyn Error>> {
         let mut random = SplitMix64::new(number as u64);
         let home = home(number, options.bots, options.place.unwrap_or(Place::Land));
@@ -111,19 +112,21 @@ impl Bot {
         let mut net = terrane_net::Bot::connect(&swarm.server, format!("bot {number}"), secret, trust)?;
         net.takes_changes = number.is_multiple_of(DIGGERS as usize);
         let heading = f64::from(random.unit()) * std::f64::consts::TAU;
-        Ok(Self { net, random, home, place, heading, walked: None, dug: None, digs: 0 })
+        Ok(Self { net, random, home, place, heading, walked: None, edits: HashMap::new(), digs: 0 })
     }
 
-    /// Takes in news. One that `measures` tells how old they are.
+    /// Takes in news. One that `measures` notes how old those of other bots are.
     fn look(&mut self, now: Duration, deeds: &mut Deeds, measures: bool) -> Result<(), Box<dyn Error>> {
         self.net.update()?;
         self.net.chunks.expire(now);
         // A player's program would draw these.
         while let Some(news) = self.net.chunks.next_news() {
             match news {
-                // Somebody else may dig there later.
-                SyncNews::Edit(EditAnswer { is_accepted: false, .. }) => {
-                    _ = self.dug.map(|dug| deeds.edits.remove(&dug))
+                SyncNews::Edit(EditAnswer { id, is_accepted }) => {
+                    let edit = self.edits.remove(&id);
+                    if let Some(refused) = edit.filter(|_| !is_accepted) {
+                        deeds.edits.remove(&refused);
+                    }
                 }
                 SyncNews::Chunk { chunk, bytes, .. }
                     if measures && deeds.edits.keys().any(|edit| edit.chunk() == chunk) =>
@@ -150,7 +153,7 @@ impl Bot {
         Ok(())
     }
 
-    fn act(&mut self, land: &Hills, radius: u32, now: Duration, deeds: &mut Deeds) {
+    fn act(&mut self, land: &Hills, radius: u32, now: Duration, deeds: &mut Deeds, measures: bool) {
         let Some(id) = self.net.player() else { return };
         if self.random.below(DIGS_EVERY) == 0 {
             self.heading += f64::from(self.random.unit()) - 0.5;
@@ -168,7 +171,7 @@ impl Bot {
         if self.walked != Some(at) {
             self.walked = Some(at);
             self.net.tell(&Walk(at));
-            if deeds.are_near(at) {
+            if !measures && deeds.are_near(at) {
                 deeds.steps.insert((id, at), Instant::now());
             }
             self.net.chunks.look(SyncArea { center: at.chunk(), radius, vertical: 16 });
@@ -179,12 +182,13 @@ impl Bot {
             self.digs += 1;
             let below = BlockPos::new(at.x, land.height_at(at.x, at.z) - (self.digs % 2) as i64, at.z);
             self.net.chunks.edit(now, self.digs, below, BlockId::AIR);
-            self.dug = Some(below);
-            if deeds.dug.insert(below) && deeds.are_near(below) {
+            self.edits.insert(self.digs, below);
+            if deeds.dug.insert(below) && !measures && deeds.are_near(below) {
                 deeds.edits.insert(below, Instant::now());
             }
         }
-        self.net.update().unwrap_or(())
+        // What ends it is found at its next look.
+        let _ = self.net.update();
     }
 }
 
@@ -192,38 +196,47 @@ impl Bot {
 pub fn run(swarm: &Swarm, options: &Options) -> Result<AppExit, Box<dyn Error>> {
     let land = Hills::seeded(SEED);
     let mut numbers = 0..options.bots;
-    let mut bots: Vec<Bot> = Vec::new();
+    let mut bots: Vec<Walker> = Vec::new();
     let mut deeds = Deeds::default();
     let began = Instant::now();
     let mut next = began;
-    let ended = loop {
+    let mut first_lost: Option<(Instant, String)> = None;
+    loop {
         // A server does not get a thousand players in one moment.
         for number in numbers.by_ref().take(2) {
-            bots.push(Bot::connect(swarm, number, options, &land)?);
+            bots.push(Walker::connect(swarm, number, options, &land)?);
         }
         let now = began.elapsed();
-        let mut ended = Ok(());
-        for (number, bot) in bots.iter_mut().enumerate() {
-            ended = ended.and(bot.look(now, &mut deeds, number == 0));
-            bot.act(&land, options.radius, now, &mut deeds);
-        }
-        if ended.is_err() {
-            break ended;
+        let mut number = 0;
+        bots.retain_mut(|bot| {
+            let measures = number == 0;
+            number += 1;
+            let result = bot.look(now, &mut deeds, measures);
+            if let Err(error) = &result {
+                first_lost.get_or_insert_with(|| (Instant::now(), error.to_string()));
+            }
+            bot.act(&land, options.radius, now, &mut deeds, measures);
+            result.is_ok()
+        });
+        if bots.is_empty() {
+            break;
         }
         deeds.forget();
         next += STEP;
         while Instant::now() < next {
             thread::sleep(GLANCE.min(next.saturating_duration_since(Instant::now())));
             if let Some(bot) = bots.first_mut() {
-                // What ends it is found above.
+                // What ends it is found at its next look.
                 let _ = bot.look(now, &mut deeds, true);
             }
         }
         // Bots that are late do not hurry.
         next = next.max(Instant::now() - STEP);
-    };
+    }
+    // At the end of the server all are lost at once.
+    if let Some((_, reason)) = first_lost.filter(|(at, _)| at.elapsed() > Duration::from_secs(5)) {
+        crate::tell::say(format_args!("bots were lost before the end: {reason}"));
+    }
     println!("{}", serde_json::to_string(&deeds.latencies())?);
-    // The server ends first.
-    drop(ended);
     Ok(AppExit::Success)
 }

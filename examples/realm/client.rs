@@ -120,9 +120,9 @@ fn hear(mut played: ResMut<Played>, mut news: MessageReader<ConnectionNews>, mut
                 *on = None;
                 Event::Lost(reason.clone()).print();
             }
-            ConnectionNews::Refused { .. } => {
-                Event::Replaced.print();
-                exit.write(AppExit::Success);
+            ConnectionNews::Refused { reason, .. } => {
+                Event::Refused(reason.clone()).print();
+                fail(reason, &mut exit);
             }
         }
     }

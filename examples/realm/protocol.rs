@@ -39,8 +39,8 @@ pub enum Event {
     Sent { to: SocketAddr },
     /// The connection is lost, for this reason.
     Lost(String),
-    /// Another client plays under this name now.
-    Replaced,
+    /// The server refuses the client, for this reason.
+    Refused(String),
     /// The player's place, and what it has. Sent twice a second.
     Own(Body),
     /// The picture is saved.

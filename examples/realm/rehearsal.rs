@@ -79,7 +79,7 @@ struct Player {
     own: Option<Body>,
     heard: Instant,
     pictures: usize,
-    replaced: bool,
+    refused: Option<String>,
     chunks: Option<(u64, u64, u64)>,
 }
 
@@ -136,7 +136,7 @@ impl Scenario {
                         say(format_args!("{}: {reason}", player.name));
                         player.server = None;
                     }
-                    Event::Replaced => player.replaced = true,
+                    Event::Refused(reason) => player.refused = Some(reason),
                     Event::Own(own) => (player.own, player.heard) = (Some(own), Instant::now()),
                     Event::Picture(_) => player.pictures += 1,
                     Event::Chunks { sent, bytes, saved } => player.chunks = Some((sent, bytes, saved)),
@@ -192,7 +192,7 @@ impl Scenario {
             own: None,
             heard: Instant::now(),
             pictures: 0,
-            replaced: false,
+            refused: None,
             chunks: None,
         })
     }
@@ -269,7 +269,7 @@ pub fn play(folder: &Path, run: &Run) -> Outcome<AppExit> {
     scenario.players.push(first);
     let is_one = |scenario: &Scenario| {
         let [second, .., first] = &scenario.players[..] else { return false };
-        first.replaced && second.server.is_some() && second.gems() > 0
+        first.refused.as_deref() == Some("you have logged in elsewhere") && second.server.is_some() && second.gems() > 0
     };
     scenario.until("the second log-in has replaced the first", PATIENCE, is_one)?;
     let first = scenario.players.pop().ok_or("no first Ada")?;

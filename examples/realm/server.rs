@@ -27,7 +27,7 @@ pub const RADIUS: u32 = 8;
 
 /// Builds a listening server.
 pub fn build(arguments: Serve, run: &Run) -> Result<App, Box<dyn Error>> {
-    // The world names the port before the server listens at it.
+    // The world names the port before the server listens at it. Another program could take it meanwhile; then this one ends with an error.
     let cannot = |error| format!("cannot listen at {}: {error}", arguments.listen);
     let address = UdpSocket::bind(arguments.listen).and_then(|socket| socket.local_addr()).map_err(cannot)?;
     let store = PostgresStore::open(&arguments.world).map_err(|error| format!("{error} (--world)"))?;

@@ -86,7 +86,7 @@ pub enum ConnectionNews {
         /// The server's address.
         server: String,
     },
-    /// The player has gone to another server of the world, and the client follows it.
+    /// The player is on another server of the world, and the client goes there.
     Moves {
         /// The entity of the connection.
         connection: Entity,
@@ -125,7 +125,7 @@ impl ServerConnection {
     pub fn new(address: impl Into<String>, name: impl Into<String>, trust: Trust) -> Self {
         Self {
             addresses: vec![address.into()],
-            hello: first_hello(name.into(), Vec::new()),
+            hello: hello_of(name.into(), Vec::new()),
             trust,
             cache: None,
             radius: 12,
@@ -182,7 +182,7 @@ impl ServerConnection {
     }
 }
 
-fn first_hello(name: String, secret: Vec<u8>) -> Hello {
+fn hello_of(name: String, secret: Vec<u8>) -> Hello {
     Hello { protocol: PROTOCOL, sync: chunk_sync::PROTOCOL, name, secret, session: Uuid::new_v4() }
 }
 
@@ -267,9 +267,11 @@ fn take(world: &mut World, entity: Entity, heard: FromServer) {
             disconnect(world, entity);
             ConnectionNews::Refused { connection: entity, reason }
         }
-        // The task has gone there already.
-        FromServer::Control(ToClient::Elsewhere(to), _) => {
+        // The task never hands it on.
+        FromServer::Control(ToClient::Elsewhere(_), _) => return,
+        FromServer::Moves(to) => {
             disconnect(world, entity);
+            let Some(to) = to else { return };
             ConnectionNews::Moves { connection: entity, to }
         }
         FromServer::Lost(reason) => {

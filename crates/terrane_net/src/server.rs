@@ -94,7 +94,7 @@ pub enum SecondLogIn {
     /// The new connection. The old one is ended.
     #[default]
     Replaces,
-    /// The old connection. The new one is refused.
+    /// The old connection. The new one is refused, unless it is the same client's, which has lost the old one.
     IsRefused,
 }
 

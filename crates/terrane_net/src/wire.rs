@@ -9,7 +9,7 @@
 //!
 //! On a stream, a message begins with its length as four bytes, the lowest first.
 
-use quinn::{ReadExactError, RecvStream, SendStream, WriteError};
+use quinn::{Connection, ReadExactError, RecvStream, SendStream, WriteError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -114,6 +114,11 @@ pub(crate) async fn write_bytes(stream: &mut SendStream, bytes: &[u8]) -> Result
 
 pub(crate) async fn write(stream: &mut SendStream, message: &impl Serialize) -> Result<(), WireError> {
     write_bytes(stream, &encode(message)).await
+}
+
+/// Sends a packet of a stay. One that is too large for the path is as good as lost.
+pub(crate) fn send_packet(connection: &Connection, stay: u32, packet: &[u8]) {
+    let _ = connection.send_datagram([&[stay as u8], packet].concat().into());
 }
 
 pub(crate) fn encode(message: &impl Serialize) -> Vec<u8> {

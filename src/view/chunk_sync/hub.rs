@@ -3,7 +3,7 @@
 //! The main world tells it what has changed and what became of edits; it tells the main world what clients wish, and asks for chunks. In
 //! lockstep, it runs in the frame.
 
-use super::port::ClientPort;
+use super::port::{ClientPort, ForTransport};
 use crate::block::BlockRegistry;
 use crate::chunk_sync::{ChunkChange, FoundChunk, SyncArea, SyncLimits, SyncServer, SyncWish};
 use crate::entity_sync::{EntityLimits, EntityServer, ForClient};
@@ -28,6 +28,8 @@ const MAX_SHARED: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The time from one pass to the next.
 const PASS: Duration = Duration::from_millis(10);
+/// The time from one sending of messages to the next, unless a tick of the entities comes before: more often would cost more packets.
+const SEND: Duration = Duration::from_millis(25);
 /// The time from one tick of entities to the next.
 const ENTITY_TICK: Duration = Duration::from_millis(50);
 /// How much later a tick comes if there is no news.
@@ -115,10 +117,12 @@ pub(super) struct Hub {
     last_question: u64,
     questions: FxHashMap<u64, Question>,
     began: Instant,
-    /// The last tick of the entities, how much earlier the next one may come, and whether there is news for it.
+    /// The last tick of the entities, how much of its time the next one may save, and whether there is news for it.
     ticked: Duration,
-    early: Duration,
+    saved: Duration,
     has_news: bool,
+    /// When messages were sent last.
+    last_send: Duration,
     orders: Receiver<ToHub>,
     told: Sender<FromHub>,
 }
@@ -136,8 +140,9 @@ impl Hub {
             questions: FxHashMap::default(),
             began: Instant::now(),
             ticked: Duration::ZERO,
-            early: ENTITY_TICK,
+            saved: ENTITY_TICK,
             has_news: false,
+            last_send: Duration::ZERO,
             orders,
             told,
         }
@@ -158,7 +163,11 @@ impl Hub {
             }
             let now = self.began.elapsed();
             let is_tick = self.begins_tick(now);
-            self.pass(now, is_tick);
+            let sends = is_tick || now >= self.last_send + SEND;
+            if sends {
+                self.last_send = now;
+            }
+            self.pass(now, is_tick, sends);
             next = Instant::now() + PASS;
         }
     }
@@ -167,9 +176,9 @@ impl Hub {
     /// is a tick in each [`ENTITY_TICK`] at most.
     fn begins_tick(&mut self, now: Duration) -> bool {
         let since = now.saturating_sub(self.ticked);
-        let is_due = self.has_news && since + self.early >= ENTITY_TICK || since >= ENTITY_TICK + WAIT_FOR_NEWS;
+        let is_due = self.has_news && since + self.saved >= ENTITY_TICK || since >= ENTITY_TICK + WAIT_FOR_NEWS;
         if is_due {
-            self.early = (self.early + since).saturating_sub(ENTITY_TICK).min(ENTITY_TICK);
+            self.saved = (self.saved + since).saturating_sub(ENTITY_TICK).min(ENTITY_TICK);
             (self.ticked, self.has_news) = (now, false);
         }
         is_due
@@ -180,7 +189,7 @@ impl Hub {
         while let Ok(order) = self.orders.try_recv() {
             self.follow(order);
         }
-        self.pass(self.began.elapsed(), is_tick);
+        self.pass(self.began.elapsed(), is_tick, true);
     }
 
     fn follow(&mut self, order: ToHub) {
@@ -319,11 +328,8 @@ impl Hub {
     }
 
     /// Takes in the messages of clients, makes theirs, and asks for the chunks that they want.
-    fn pass(&mut self, now: Duration, is_tick: bool) {
-        // Places are the most urgent.
-        if is_tick {
-            self.tick_entities(now);
-        }
+    fn pass(&mut self, now: Duration, is_tick: bool, sends: bool) {
+        let mut of_entities = if is_tick { self.tick_entities(now) } else { default() };
         let mut shared: BTreeMap<DimensionId, (FxHashSet<ChunkPos>, Vec<(u64, Vec<ChunkPos>)>)> = BTreeMap::new();
         let mut asks = Vec::new();
         for (key, peer) in &mut self.peers {
@@ -341,9 +347,12 @@ impl Hub {
             if peer.sight == Sight::Nothing {
                 continue;
             }
-            if peer.port.is_ready().0 {
-                peer.port.send(peer.server.messages(now), Vec::new());
+            // All in one, so that it fits into few packets of the network.
+            let ForTransport { mut messages, packets } = of_entities.remove(key).unwrap_or_default();
+            if sends && peer.port.is_ready().0 {
+                messages.extend(peer.server.messages(now));
             }
+            peer.port.send(messages, packets);
             peer.port.set_progress(peer.server.waiting_actor_news(), peer.server.progress());
             match peer.asked {
                 Some((_, asked)) if asked.elapsed() < PATIENCE => continue,
@@ -385,7 +394,9 @@ impl Hub {
         let _ = self.told.send(FromHub::Ask(question, dimension, chunks));
     }
 
-    fn tick_entities(&mut self, now: Duration) {
+    /// What clients are sent about entities.
+    fn tick_entities(&mut self, now: Duration) -> FxHashMap<u64, ForTransport> {
+        let mut sent = FxHashMap::default();
         for (dimension, entities) in &mut self.dimensions {
             for (key, peer) in self.peers.iter().filter(|(_, peer)| peer.dimension == *dimension) {
                 let is_seeing = peer.sight != Sight::Nothing;
@@ -398,11 +409,10 @@ impl Hub {
             }
             let clock = self.clocks.get(dimension).copied().unwrap_or_default();
             for ForClient { client, message, packets } in entities.tick(now, clock) {
-                if let Some(peer) = self.peers.get(&client) {
-                    peer.port.send(message.into_iter().collect(), packets);
-                }
+                sent.insert(client, ForTransport { messages: message.into_iter().collect(), packets });
             }
         }
+        sent
     }
 }
 

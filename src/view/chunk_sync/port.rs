@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The bytes of a client that may wait for the sync thread.
 const MAX_INCOMING: usize = 1 << 20;
-/// While more bytes of messages wait for the transport, no more are made.
-const MAX_OUTGOING: usize = 16 << 10;
+/// While more messages or bytes of messages wait for the transport, no more are made.
+const MAX_OUTGOING: (usize, usize) = (32, 16 << 10);
 /// The steps of a client that may wait.
 const MAX_STEPS: usize = 256;
 
@@ -106,8 +106,8 @@ impl ClientPort {
         lock(&self.0.incoming).bytes > MAX_INCOMING / 2
     }
 
-    /// Takes what is to be sent to the client. While more than 16 KiB are not taken, no more is made, so a transport leaves it here while
-    /// its client does not read.
+    /// Takes what is to be sent to the client. While more than 32 messages or 16 KiB are not taken, no more is made, so a transport leaves
+    /// it here while its client does not read.
     pub fn take(&self) -> ForTransport {
         ForTransport { messages: self.take_messages(), packets: self.take_packets() }
     }
@@ -145,7 +145,8 @@ impl ClientPort {
     pub(super) fn is_ready(&self) -> (bool, bool) {
         let outgoing = lock(&self.0.outgoing);
         let waiting: usize = outgoing.messages.iter().map(Vec::len).sum();
-        (waiting <= MAX_OUTGOING, outgoing.packets.is_empty())
+        let (messages, bytes) = MAX_OUTGOING;
+        (outgoing.messages.len() <= messages && waiting <= bytes, outgoing.packets.is_empty())
     }
 
     /// Adds messages and packets. Packets are added only if all earlier ones were taken.
@@ -238,9 +239,14 @@ mod tests {
         assert_eq!(port.take_incoming().1.len(), MAX_STEPS);
         let too_many = packets::write_steps(vec![Steer::default(); MAX_STEPS_SENT + 1]);
         assert!(matches!(port.receive(&too_many), Err(SyncError::Malformed { .. })));
-        port.send(vec![vec![1]], vec![vec![2], vec![3]]);
-        assert_eq!(port.is_ready(), (false, false));
-        assert_eq!((port.take_messages(), port.is_ready()), (vec![vec![1]], (true, false)));
+        for (messages, is_ready) in
+            [(vec![vec![1]], true), (vec![vec![1]; 33], false), (vec![vec![1; 17 << 10]], false)]
+        {
+            port.send(messages.clone(), Vec::new());
+            assert_eq!((port.is_ready().0, port.take_messages(), port.is_ready().0), (is_ready, messages, true));
+        }
+        port.send(Vec::new(), vec![vec![2], vec![3]]);
+        assert_eq!(port.is_ready(), (true, false));
         assert_eq!(port.take(), ForTransport { messages: Vec::new(), packets: vec![vec![2], vec![3]] });
         assert_eq!((port.is_ready(), port.take()), ((true, true), ForTransport::default()));
     }

@@ -3,8 +3,8 @@
 use crate::identity::{NAME, Trust, Verifier};
 use crate::socket::{self, SILENCE};
 use crate::wire::{
-    Hello, MAX_SYNC_OF_SERVER, Room, Taken, ToClient, ToServer, WireError, in_time, read, read_bytes, write,
-    write_bytes,
+    Hello, MAX_SYNC_OF_SERVER, Room, Taken, ToClient, ToServer, WireError, in_time, read, read_bytes, send_packet,
+    write, write_bytes,
 };
 use quinn::{Connection, ConnectionError, Endpoint, RecvStream, SendStream};
 use std::net::SocketAddr;
@@ -50,6 +50,8 @@ pub(super) enum FromServer {
     Control(ToClient, String),
     /// A message or a packet for the view, with the last byte of the stay's number.
     Sync(u8, Vec<u8>),
+    /// The connection ends, because the player is on another server: at this address, if the client goes there now.
+    Moves(Option<String>),
     Lost(String),
 }
 
@@ -114,6 +116,8 @@ pub(super) async fn stay_connected(
                 let is_dead = lost.as_ref().is_some_and(|(lost, at)| *lost == to && at.elapsed() < ENDED);
                 // Servers that do not agree yet are asked again, in a while.
                 let wait = if is_dead || to == address { AGAIN } else { FIRST * hops.saturating_sub(2).min(25) };
+                let follows = !is_dead && to != address;
+                let _ = frames.sender.send((FromServer::Moves(follows.then(|| to.clone())), None));
                 sleep(wait).await;
                 next = Some(if is_dead { address } else { to });
             }
@@ -186,19 +190,20 @@ async fn talk(
         tokio::select! {
             message = control_messages.recv() => {
                 let Some(message) = message else { return lost(connection, address) };
-                let bytes = if let ToClient::Game(path, bytes) = &message { path.len() + bytes.len() } else { 0 };
-                let told = FromServer::Control(message.clone(), address.to_owned());
-                if !frames.tell(told, bytes).await {
+                let (mut bytes, mut stay, mut is_over) = (0, None, false);
+                match &message {
+                    ToClient::Elsewhere(to) => return End::Elsewhere(to.clone()),
+                    ToClient::Refused(_) => is_over = true,
+                    ToClient::Plays { stay: number, .. } => stay = Some(*number),
+                    ToClient::Game(path, fields) => bytes = path.len() + fields.len(),
+                    ToClient::Time { .. } => {}
+                }
+                if !frames.tell(FromServer::Control(message, address.to_owned()), bytes).await || is_over {
                     return End::Over;
                 }
-                match message {
-                    ToClient::Refused(_) => return End::Over,
-                    ToClient::Elsewhere(to) => return End::Elsewhere(to),
-                    ToClient::Plays { stay, .. } => {
-                        announce.send_replace(stay);
-                        *has_played = true;
-                    }
-                    ToClient::Time { .. } | ToClient::Game(..) => {}
+                if let Some(stay) = stay {
+                    announce.send_replace(stay);
+                    *has_played = true;
                 }
             }
             order = orders.recv() => {
@@ -225,12 +230,7 @@ async fn do_order(
 ) -> Result<(), WireError> {
     match order {
         Order::Tell(message) => write(control, &message).await?,
-        Order::Packet(stay, packet) => {
-            let mut datagram = Vec::with_capacity(packet.len() + 1);
-            datagram.push(stay as u8);
-            datagram.extend_from_slice(&packet);
-            let _ = connection.send_datagram(datagram.into());
-        }
+        Order::Packet(stay, packet) => send_packet(connection, stay, &packet),
         Order::Sync(stay, messages) => {
             if sync.as_ref().is_none_or(|(of, _)| *of != stay) {
                 let mut stream = connection.open_uni().await.map_err(|_| WireError::Malformed)?;

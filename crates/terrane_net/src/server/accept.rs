@@ -5,7 +5,7 @@ use super::{FromClient, network};
 use crate::socket::SILENCE;
 use crate::wire::{
     Hello, MAX_CONTROL, MAX_SYNC_OF_CLIENT, PROTOCOL, Room, Taken, ToClient, ToServer, WireError, in_time, read,
-    read_bytes, write, write_bytes,
+    read_bytes, send_packet, write, write_bytes,
 };
 use bevy_terrane::chunk_sync::{self, SyncError};
 use bevy_terrane::view::ClientPort;
@@ -239,32 +239,35 @@ async fn send_messages(connection: Connection, number: u32, port: ClientPort, ne
     let Ok(mut stream) = connection.open_uni().await else { return Ok(()) };
     write_bytes(&mut stream, &number.to_le_bytes()).await?;
     loop {
+        // It hears what comes from now on.
         let next = news.notified();
         let messages = port.take_messages();
         if messages.is_empty() {
-            // One may have come just before, so this does not wait for ever.
-            let _ = tokio::time::timeout(Duration::from_millis(100), next).await;
+            next.await;
+            continue;
         }
+        // Both go into one packet of the network.
+        send_taken(&connection, number, &port);
         for message in messages {
             write_bytes(&mut stream, &message).await?;
         }
     }
 }
 
+/// Sends packets also while the client does not read messages.
 async fn send_packets(connection: Connection, number: u32, port: ClientPort, news: Arc<Notify>) -> Ended {
     loop {
         let next = news.notified();
-        let packets = port.take_packets();
-        if packets.is_empty() {
-            let _ = tokio::time::timeout(Duration::from_millis(100), next).await;
-        }
-        for packet in packets {
-            let mut datagram = Vec::with_capacity(packet.len() + 1);
-            datagram.push(number as u8);
-            datagram.extend_from_slice(&packet);
-            // One that is too large for the path is as good as lost.
-            let _ = connection.send_datagram(datagram.into());
-        }
+        send_taken(&connection, number, &port);
+        next.await;
+        // So that `send_messages` takes both.
+        tokio::task::yield_now().await;
+    }
+}
+
+fn send_taken(connection: &Connection, number: u32, port: &ClientPort) {
+    for packet in port.take_packets() {
+        send_packet(connection, number, &packet);
     }
 }
 

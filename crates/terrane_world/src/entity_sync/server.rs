@@ -103,8 +103,10 @@ impl EntityServer {
             return;
         }
         for client in self.clients.values_mut() {
-            // Also that of the client's own entity: others may come into it.
-            client.is_planned &= !(is_new_cell && client.reaches(cell));
+            // A cell with only the client's own entity counts too: others may come into it.
+            if is_new_cell && client.has_in_sight(cell) {
+                client.add_cell(cell);
+            }
             match (client.sees(before, id), client.sees(cell, id)) {
                 (false, true) => client.tell(&entity.appear(net)),
                 (true, false) => client.leave(net),
@@ -124,8 +126,10 @@ impl EntityServer {
         let components = changes.into_iter().filter_map(|(number, value)| Some((number, value?))).collect();
         let entity = Entity { id, cell, place, millis, moved: self.tick, components };
         let is_new_cell = self.cells.insert(cell, net);
-        for client in self.clients.values_mut().filter(|client| client.reaches(cell)) {
-            client.is_planned &= !is_new_cell;
+        for client in self.clients.values_mut().filter(|client| client.has_in_sight(cell)) {
+            if is_new_cell {
+                client.add_cell(cell);
+            }
             if client.sees(cell, id) {
                 client.tell(&entity.appear(net));
             }
@@ -202,7 +206,7 @@ impl EntityServer {
         }
     }
 
-    /// Ends a tick: call this 20 times per second, with the time since any fixed moment, and the dimension's clock. Returns what there is for
+    /// Ends a tick: call this up to 20 times per second, with the time since any fixed moment, and the dimension's clock. Returns what there is for
     /// clients.
     pub fn tick(&mut self, now: Duration, clock: Duration) -> Vec<ForClient> {
         self.tick = self.tick.wrapping_add(1);

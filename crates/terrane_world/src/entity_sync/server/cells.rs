@@ -33,7 +33,7 @@ struct Cell {
 }
 
 /// The encoded places of a cell, and their time in milliseconds.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Places {
     pub bytes: Option<Box<[u8]>>,
     pub millis: u64,
@@ -110,9 +110,9 @@ impl Cells {
     }
 
     /// The places of a cell that are due at a rate, encoded once in each tick.
-    pub fn places(&mut self, cell: ChunkPos, rate: u8, entities: &FxHashMap<u32, Entity>) -> Places {
+    pub fn places(&mut self, cell: ChunkPos, rate: u8, entities: &FxHashMap<u32, Entity>) -> Option<&Places> {
         let tick = self.tick;
-        let Some(known) = self.cells.get_mut(&cell) else { return Places::default() };
+        let known = self.cells.get_mut(&cell)?;
         let (encoded, places) = &mut known.encoded[usize::from(rate)];
         if *encoded != tick {
             *encoded = tick;
@@ -132,7 +132,7 @@ impl Cells {
             sent.iter().for_each(|(net, entity)| writer.put(*net, entity.place, millis - entity.millis));
             *places = Places { bytes: writer.finish(), millis };
         }
-        places.clone()
+        Some(places)
     }
 }
 

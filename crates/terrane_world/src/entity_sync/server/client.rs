@@ -1,13 +1,13 @@
 //! [`Client`]: one client of an [`EntityServer`](super::EntityServer).
 
 use super::EntityLimits;
-use super::cells::{CATCH_UP, Cells, is_due, is_in_reach};
+use super::cells::{CATCH_UP, Cells, Places, is_due, is_in_reach};
 use super::entity::Entity;
 use crate::chunk_sync::Budget;
 use crate::entity_sync::PERIODS;
 use crate::entity_sync::messages::{Event, PacketWriter, message};
 use crate::space::ChunkPos;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::mem;
 use std::time::Duration;
@@ -16,11 +16,19 @@ use uuid::Uuid;
 /// The size of events that wait for a client at which it starts anew.
 const MAX_WAITING: usize = 512 << 10;
 /// The ticks from one plan to the next.
-const PLAN_TICKS: u32 = 10;
-/// The distances, in cells, up to which cells have the first, the second and the third rate if there are bytes enough.
-const REACHES: [f32; 3] = [1.5, 3.0, 5.0];
-/// The shares of these distances that are tried, until the places fit into the client's bytes.
-const SHARES: [f32; 8] = [1.0, 0.8, 0.6, 0.45, 0.3, 0.2, 0.1, 0.0];
+const PLAN_TICKS: u32 = 20;
+/// The distances, in cells, up to which cells have the first, the second and the third rate. The first of these whose places fit into the
+/// client's bytes is taken: the far ones give way first.
+const REACHES: [[f32; 3]; 8] = [
+    [1.5, 3.0, 5.0],
+    [1.5, 2.5, 4.0],
+    [1.5, 2.0, 3.0],
+    [1.5, 1.5, 2.5],
+    [1.0, 1.5, 2.0],
+    [0.0, 1.0, 1.5],
+    [-1.0, 0.0, 1.5],
+    [-1.0, -1.0, 1.0],
+];
 /// The ticks per second.
 const TICKS: f32 = 20.0;
 /// About the bytes of a cell and of a place in a packet.
@@ -47,9 +55,9 @@ pub(super) struct Client {
     budget: Budget,
     /// The bytes of messages that were sent in advance.
     debt: u64,
-    /// The share of the reaches that fits into its bytes.
-    share: f32,
-    /// The cells in sight, nearest first, with their rates.
+    /// The reaches that fit into its bytes.
+    reaches: [f32; 3],
+    /// The cells in sight, nearest first, with their rates. Cells that are new since the last plan come last.
     cells: Vec<(ChunkPos, u8)>,
     /// Cells of which the client may have missed places, those that wait longest first.
     late: VecDeque<ChunkPos>,
@@ -70,7 +78,7 @@ impl Client {
             owed: FxHashMap::default(),
             budget: Budget::default(),
             debt: 0,
-            share: 1.0,
+            reaches: REACHES[0],
             cells: Vec::new(),
             late: VecDeque::new(),
         }
@@ -78,11 +86,11 @@ impl Client {
 
     /// Returns `true` if the client sees an entity in this cell.
     pub fn sees(&self, cell: ChunkPos, id: Uuid) -> bool {
-        self.own != Some(id) && self.reaches(cell)
+        self.own != Some(id) && self.has_in_sight(cell)
     }
 
     /// Returns `true` if the client sees what is in this cell, except for its own entity.
-    pub fn reaches(&self, cell: ChunkPos) -> bool {
+    pub fn has_in_sight(&self, cell: ChunkPos) -> bool {
         self.center.is_some_and(|center| is_in_reach(center, self.limits.radius, cell))
     }
 
@@ -122,9 +130,14 @@ impl Client {
     /// The rate of a cell: the nearer, the higher.
     fn rate(&self, cell: ChunkPos) -> u8 {
         let Some(center) = self.center else { return 3 };
-        let up = cell.y.abs_diff(center.y) as f32;
-        let distance = (center.column().distance_squared(cell.column()) as f32).sqrt().max(up);
-        rate_at(distance, self.share)
+        rate_at(distance(center, cell), &self.reaches)
+    }
+
+    /// Takes in a cell that was not there when the rates were chosen.
+    pub fn add_cell(&mut self, cell: ChunkPos) {
+        if self.is_planned && !self.cells.iter().any(|(known, _)| *known == cell) {
+            self.cells.push((cell, self.rate(cell)));
+        }
     }
 
     /// Tells the client what it is owed of cells that are due.
@@ -169,12 +182,6 @@ impl Client {
         self.has_missed = true;
     }
 
-    fn wait(&mut self, cell: ChunkPos) {
-        if !self.late.contains(&cell) {
-            self.late.push_back(cell);
-        }
-    }
-
     /// Chooses the rates of the cells in sight, now and then.
     pub fn plan(&mut self, key: u32, tick: u32, cells: &mut Cells, entities: &FxHashMap<u32, Entity>) {
         let Some(center) = self.center else { return };
@@ -184,32 +191,35 @@ impl Client {
         self.is_planned = true;
         let mut around: Vec<(f32, ChunkPos, f32)> = Vec::new();
         for cell in cells.around(center, self.limits.radius) {
-            let up = cell.y.abs_diff(center.y) as f32;
-            let distance = (center.column().distance_squared(cell.column()) as f32).sqrt().max(up);
             let moving = cells.moving(cell, entities);
             let bytes = if moving == 0 { 0.0 } else { CELL_BYTES + moving as f32 * PLACE_BYTES };
-            around.push((distance, cell, bytes));
+            around.push((distance(center, cell), cell, bytes));
         }
         around.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let bytes_at = |share: f32| -> f32 {
+        let bytes_at = |reaches: &[f32; 3]| -> f32 {
             let each = around
                 .iter()
-                .map(|(distance, _, bytes)| bytes * TICKS / PERIODS[usize::from(rate_at(*distance, share))] as f32);
+                .map(|(distance, _, bytes)| bytes * TICKS / PERIODS[usize::from(rate_at(*distance, reaches))] as f32);
             each.sum()
         };
         let most = self.limits.bytes_per_second as f32;
-        self.share = SHARES.into_iter().find(|share| bytes_at(*share) <= most).unwrap_or(0.0);
-        let share = self.share;
-        let planned = around.into_iter().map(|(distance, cell, _)| (cell, rate_at(distance, share))).collect();
+        let reaches =
+            REACHES.into_iter().find(|reaches| bytes_at(reaches) <= most).unwrap_or(REACHES[REACHES.len() - 1]);
+        self.reaches = reaches;
+        let planned = around.into_iter().map(|(distance, cell, _)| (cell, rate_at(distance, &reaches))).collect();
         let before: FxHashMap<ChunkPos, u8> = mem::replace(&mut self.cells, planned).into_iter().collect();
         self.late.retain(|late| is_in_reach(center, self.limits.radius, *late));
         // At a higher rate, places are repeated for a shorter time: some may not have been sent yet.
         let faster = self.cells.iter().filter(|(cell, rate)| before.get(cell).is_some_and(|before| before > rate));
         let faster: Vec<ChunkPos> = faster.map(|(cell, _)| *cell).collect();
-        faster.into_iter().for_each(|cell| self.wait(cell));
+        for cell in faster {
+            if !self.late.contains(&cell) {
+                self.late.push_back(cell);
+            }
+        }
     }
 
-    /// Adds the places of cells: first what the client may have missed, then of the nearest cells that are due.
+    /// Adds the places of cells: first of those of which the client may have missed some, then of those that are due.
     pub fn send_places(
         &mut self,
         tick: u32,
@@ -217,25 +227,29 @@ impl Client {
         entities: &FxHashMap<u32, Entity>,
         packets: &mut PacketWriter,
     ) {
+        let mut waited = mem::take(&mut self.late);
+        let mut is_late: FxHashSet<ChunkPos> = waited.iter().copied().collect();
         if mem::take(&mut self.has_missed) {
-            let all: Vec<ChunkPos> = self.cells.iter().map(|(cell, _)| *cell).collect();
-            all.into_iter().for_each(|cell| self.wait(cell));
+            waited.extend(self.cells.iter().map(|(cell, _)| *cell).filter(|cell| is_late.insert(*cell)));
         }
-        let waited = mem::take(&mut self.late).into_iter().map(|cell| (cell, CATCH_UP));
-        let due = self.cells.iter().copied().filter(|(cell, rate)| is_due(*cell, *rate, tick));
-        let all: Vec<(ChunkPos, u8)> = waited.chain(due).collect();
-        for (cell, rate) in all {
-            let places = cells.places(cell, rate, entities);
-            let Some(bytes) = places.bytes else { continue };
+        let due = self.cells.iter().filter(|(cell, rate)| is_due(*cell, *rate, tick) && !is_late.contains(cell));
+        for (cell, rate) in waited.into_iter().map(|cell| (cell, CATCH_UP)).chain(due.copied()) {
+            let Some(Places { bytes: Some(bytes), millis }) = cells.places(cell, rate, entities) else { continue };
             if self.late.is_empty() && self.budget.spend((bytes.len() as f32 + CELL_BYTES) as u64) {
-                packets.put(cell, rate.min(CATCH_UP - 1), places.millis, &bytes);
+                packets.put(cell, rate.min(CATCH_UP - 1), *millis, bytes);
             } else {
-                self.wait(cell);
+                self.late.push_back(cell);
             }
         }
     }
 }
 
-fn rate_at(distance: f32, share: f32) -> u8 {
-    REACHES.iter().position(|reach| distance <= reach * share).unwrap_or(REACHES.len()) as u8
+/// The distance from cell to cell, in cells.
+fn distance(from: ChunkPos, to: ChunkPos) -> f32 {
+    let up = to.y.abs_diff(from.y) as f32;
+    (from.column().distance_squared(to.column()) as f32).sqrt().max(up)
+}
+
+fn rate_at(distance: f32, reaches: &[f32; 3]) -> u8 {
+    reaches.iter().position(|reach| distance <= *reach).unwrap_or(reaches.len()) as u8
 }
