@@ -6,7 +6,7 @@ use crate::game::{Gems, Wish, register};
 use crate::protocol::{Body, Event, Order, Orders};
 use crate::server::RADIUS;
 use crate::start::{self, fail};
-use crate::tell::Run;
+use crate::tell::{Run, say};
 use crate::watch::Watch;
 use bevy_egui::{EguiContexts, EguiPlugin, EguiPrimaryContextPass, PrimaryEguiContext, egui};
 use bevy_terrane::prelude::*;
@@ -122,7 +122,8 @@ fn hear(mut played: ResMut<Played>, mut news: MessageReader<ConnectionNews>, mut
             }
             ConnectionNews::Refused { reason, .. } => {
                 Event::Refused(reason.clone()).print();
-                fail(reason, &mut exit);
+                say(reason);
+                exit.write(AppExit::error());
             }
         }
     }

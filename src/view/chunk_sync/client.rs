@@ -462,7 +462,9 @@ impl ChunkSyncClient {
                     (self.body, self.steps) = Default::default();
                 }
                 FromWorker::Progress { area, progress, takes_edits } => {
-                    (self.known, self.progress, self.takes_edits) = (area, progress, takes_edits);
+                    (self.known, self.progress) = (area, progress);
+                    // That of a lost connection says nothing of the next one.
+                    self.takes_edits = takes_edits && self.lost_connections == 0;
                 }
             }
         }

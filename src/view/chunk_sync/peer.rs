@@ -335,7 +335,7 @@ impl ChunkSyncPeer {
         self.port.receive(message)
     }
 
-    /// The messages for the client, in order. While more than 16 KiB of them are not taken, no more are made, so a game leaves them
+    /// The messages for the client, in order. While more than 32 of them or 16 KiB are not taken, no more are made, so a game leaves them
     /// here while its client does not read.
     pub fn take_messages(&mut self) -> Vec<Vec<u8>> {
         self.port.take_messages()

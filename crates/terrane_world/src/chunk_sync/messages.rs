@@ -5,10 +5,12 @@ use crate::block::{BlockComponentRecord, BlockRecord};
 use crate::bytes::{self, put_value, up_to};
 use crate::space::{BlockPos, ChunkPos, ColumnPos};
 use flate2::Compression;
-use flate2::read::{ZlibDecoder, ZlibEncoder};
+use flate2::bufread::ZlibEncoder;
+use flate2::read::ZlibDecoder;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::io::Read;
+use std::cell::RefCell;
+use std::io::{Cursor, Read};
 use std::ops::Range;
 use thiserror::Error;
 use twox_hash::XxHash3_64;
@@ -339,9 +341,19 @@ impl ServerMessage {
 fn compressed(kind: u8, value: &impl Serialize) -> Vec<u8> {
     let plain = put_value(Vec::new(), value);
     let mut message = vec![PROTOCOL, kind];
-    // Reading from and writing to memory cannot fail.
-    let _ = ZlibEncoder::new(&plain[..], Compression::fast()).read_to_end(&mut message);
+    ENCODER.with_borrow_mut(|encoder| {
+        encoder.reset(Cursor::new(plain));
+        // Reading from and writing to memory cannot fail.
+        let _ = encoder.read_to_end(&mut message);
+        *encoder.get_mut() = Cursor::default();
+    });
     message
+}
+
+thread_local! {
+    /// Used again: the memory of a new one costs more than most messages.
+    static ENCODER: RefCell<ZlibEncoder<Cursor<Vec<u8>>>> =
+        RefCell::new(ZlibEncoder::new(Cursor::default(), Compression::fast()));
 }
 
 fn decompressed(body: &[u8], limit: usize) -> Result<Vec<u8>, SyncError> {
