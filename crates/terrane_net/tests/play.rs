@@ -334,6 +334,21 @@ fn a_server_with_another_certificate_is_refused() {
     assert!(loss(&bob).unwrap().contains("another certificate than before"), "{:?}", news(&bob));
 }
 
+/// Promise, company: A bot that is refused hears of that at each update.
+#[test]
+fn a_bot_that_is_refused_stays_refused() {
+    let mut server = in_memory(|_| ());
+    server.add_observer(|mut attempt: On<LogInAttempt>| attempt.refuse("no bots"));
+    let mut bot = Bot::connect(address(&server).to_string(), "Eve", Vec::new(), pinned(&server)).unwrap();
+    let mut first = Ok(());
+    until(&mut [&mut server], "the bot is refused", |_| {
+        first = bot.update();
+        first.is_err()
+    });
+    assert_eq!(first, Err(BotError::Refused("no bots".to_owned())));
+    assert_eq!((bot.update(), bot.player()), (first, None));
+}
+
 /// Promise, company: A server's certificate stays over restarts, and all servers that share its file have it.
 #[test]
 fn an_identity_is_kept_in_a_file() {
