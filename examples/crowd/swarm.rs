@@ -43,7 +43,7 @@ pub struct Latencies {
     pub steps_ms: (f64, f64, usize),
 }
 
-/// What bots have done near the one that measures, and that it has not seen yet.
+/// The deeds of bots near the one that measures, until that one has seen them.
 #[derive(Default)]
 struct Deeds {
     /// Where the bot that measures is.
@@ -187,7 +187,7 @@ impl Walker {
                 deeds.edits.insert(below, Instant::now());
             }
         }
-        // What ends it is found at its next look.
+        // If its connection has ended, its next look finds that.
         let _ = self.net.update();
     }
 }
@@ -226,7 +226,7 @@ pub fn run(swarm: &Swarm, options: &Options) -> Result<AppExit, Box<dyn Error>> 
         while Instant::now() < next {
             thread::sleep(GLANCE.min(next.saturating_duration_since(Instant::now())));
             if let Some(bot) = bots.first_mut() {
-                // What ends it is found at its next look.
+                // If its connection has ended, its next look finds that.
                 let _ = bot.look(now, &mut deeds, true);
             }
         }

@@ -1,4 +1,4 @@
-//! Any message and packet of a connection is read or refused. What is read is written and read again unchanged.
+//! Every message and packet of a connection is read or refused. One that is read can be written and read again unchanged.
 
 #![no_main]
 
@@ -16,7 +16,7 @@ use packets::{MAX_STEPS, SentBody, read_steps, write_steps};
 use wire::{Hello, ToClient, ToServer, encode};
 
 fuzz_target!(|message: &[u8]| {
-    // Bytes and not values are compared: a number that is none is not equal to itself.
+    // Bytes are compared instead of values, because NaN is not equal to itself.
     macro_rules! check {
         ($kind:ty) => {
             if let Ok(read) = postcard::from_bytes::<$kind>(message) {

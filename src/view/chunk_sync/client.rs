@@ -463,7 +463,7 @@ impl ChunkSyncClient {
                 }
                 FromWorker::Progress { area, progress, takes_edits } => {
                     (self.known, self.progress) = (area, progress);
-                    // That of a lost connection says nothing of the next one.
+                    // This may still come from the lost connection.
                     self.takes_edits = takes_edits && self.lost_connections == 0;
                 }
             }

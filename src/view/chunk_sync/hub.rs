@@ -394,7 +394,7 @@ impl Hub {
         let _ = self.told.send(FromHub::Ask(question, dimension, chunks));
     }
 
-    /// What clients are sent about entities.
+    /// Ends a tick of the entities. Returns the messages and packets about them, by client.
     fn tick_entities(&mut self, now: Duration) -> FxHashMap<u64, ForTransport> {
         let mut sent = FxHashMap::default();
         for (dimension, entities) in &mut self.dimensions {
