@@ -241,8 +241,9 @@ fn a_store_that_is_behind_or_fails_is_named() {
     start(&mut app);
     let here = (dimension, HERE.column());
     ask_until(&mut app, here, "it is loaded", |report| report.phase == ColumnPhase::Loaded);
-    disk.gate().close();
+    update_until(&mut app, "its region is known", |world| region_at(world, dimension, HERE.column()).is_some());
     let region = region_at(app.world(), dimension, HERE.column()).unwrap().region;
+    disk.gate().close();
     // A flying viewer makes new ground, which is to be saved.
     let flying = viewer(&mut app, dimension, 2_000.0, 8.0, 2);
     update_until(&mut app, "no region ticks", |world| {
