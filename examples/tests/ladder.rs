@@ -211,8 +211,7 @@ fn a_client_that_comes_back_is_sent_only_what_has_changed() {
     };
     let (first, second) = (visit(), visit());
     let ([all, none], [few, most]) = (&first[..], &second[..]) else { panic!("{first:?}, {second:?}") };
-    // In one visit, Bob may push Ada across a border, so that she is sent some more columns.
-    assert!(*none == 0 && *all > 5_000 && few * 20 < *all && most * 10 > all * 9, "{first:?}, {second:?}");
+    assert!(*none == 0 && *all > 5_000 && few * 20 < *all && most + few >= *all, "{first:?}, {second:?}");
 }
 
 /// The rehearsal fails by itself if a gem is lost or doubled, or if two log-ins of one name are two players.
