@@ -58,7 +58,6 @@ pub struct ClientPlugin;
 /// # bevy::ecs::system::assert_is_system(tell);
 /// ```
 #[derive(Component, Debug)]
-#[require(Position)]
 pub struct ServerConnection {
     addresses: Vec<String>,
     hello: Hello,
@@ -242,16 +241,21 @@ fn take(world: &mut World, entity: Entity, heard: FromServer) {
             }
             return;
         }
-        FromServer::Control(ToClient::Plays { player, dimension: name, stay }, server) => {
+        FromServer::Control(ToClient::Plays { player, place, dimension: name, stay }, server) => {
             let dimension = connection.dimension(&name);
             (connection.player, connection.stay) = (Some(player), stay);
+            let place = Position::new(dimension, place);
             let mut view = ChunkSyncClient::new(dimension).with_radius(connection.radius);
             if let Some((folder, most_bytes)) = &connection.cache {
                 view = view.with_cache(folder.join(file_name(&name)), *most_bytes);
             }
+            let radius = connection.radius;
             let mut entity_mut = world.entity_mut(entity);
-            if entity_mut.get::<OwnBody>().is_none_or(|body| body.id() != player) {
-                entity_mut.insert(OwnBody::new(player));
+            // A body that is near goes on from where the client shows it. Otherwise the first ground that the client asks for would be
+            // that around the old place.
+            let body = entity_mut.get::<OwnBody>().filter(|body| body.id() == player).and_then(OwnBody::state);
+            if body.is_none_or(|body| !is_near(&body.position, &place, radius)) {
+                entity_mut.insert((OwnBody::new(player), place));
             }
             if entity_mut.get::<ChunkSyncClient>().is_none_or(|view| view.dimension() != dimension) {
                 entity_mut.insert(view).remove::<TimeOfDay>();
@@ -282,6 +286,12 @@ fn take(world: &mut World, entity: Entity, heard: FromServer) {
     world.write_message(news);
 }
 
+/// Returns `true` if one place is in the ground that is shown around the other.
+fn is_near(one: &Position, other: &Position, radius: u32) -> bool {
+    let (here, there) = (one.block.chunk().column(), other.block.chunk().column());
+    one.dimension == other.dimension && here.x.abs_diff(there.x).max(here.z.abs_diff(there.z)) <= radius.into()
+}
+
 /// The ground and the entities stay in view until the next server has told what has changed.
 fn disconnect(world: &mut World, entity: Entity) {
     if let Some(mut view) = world.get_mut::<ChunkSyncClient>(entity) {
@@ -300,14 +310,15 @@ fn file_name(dimension: &str) -> String {
 
 /// While a player's body is not known, the view is where the player's mirror is.
 fn follow(
-    mut connections: Query<(&OwnBody, &mut Position), With<ServerConnection>>,
+    mut connections: Query<(&OwnBody, &ChunkSyncClient, &mut Position), With<ServerConnection>>,
     mirrors: Query<&Mirror>,
     index: Res<MirrorIndex>,
 ) {
-    for (body, mut place) in &mut connections {
-        let mirror = || mirrors.get(index.entity(body.id())?).ok();
+    for (body, view, mut place) in &mut connections {
         if body.state().is_none()
-            && let Some(mirror) = mirror()
+            && let Some(mirror) = index.entity(body.id()).and_then(|mirror| mirrors.get(mirror).ok())
+            // It may still be the mirror of the last dimension.
+            && mirror.current.0.dimension == view.dimension()
         {
             place.set_if_neq(mirror.current.0);
         }

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use uuid::Uuid;
 
+/// The place of new players.
+const PLACE: BlockPos = BlockPos::new(8, 1, 8);
+
 fn server() -> App {
     server_with(|_| ())
 }
@@ -22,7 +25,7 @@ fn server() -> App {
 fn server_with(change: impl FnOnce(&mut ServerPlugin)) -> App {
     let mut app = App::new();
     app.add_plugins((MinimalPlugins, TerranePlugin::in_memory()));
-    let mut plugin = ServerPlugin::new(([127, 0, 0, 1], 0), "overworld", BlockPos::new(8, 1, 8));
+    let mut plugin = ServerPlugin::new(([127, 0, 0, 1], 0), "overworld", PLACE);
     (plugin.radius, plugin.log_ins) = (2, (100_000, 100_000));
     change(&mut plugin);
     app.add_plugins(plugin);
@@ -110,12 +113,13 @@ proptest! {
 
     #[test]
     fn messages_come_back(name in ".{0,40}", secret in prop::collection::vec(any::<u8>(), 0..300), stay: u32, id: u128) {
+        let place = BlockPos::new(id as i64, stay.into(), i64::MIN);
         let hello = Hello { name: name.clone(), secret: secret.clone(), ..hello() };
         prop_assert_eq!(postcard::from_bytes::<Hello>(&encode(&hello)), Ok(hello));
         let all = [
             ToClient::Refused(name.clone()),
             ToClient::Elsewhere(name.clone()),
-            ToClient::Plays { player: Uuid::from_u128(id), dimension: name.clone(), stay },
+            ToClient::Plays { player: Uuid::from_u128(id), place, dimension: name.clone(), stay },
             ToClient::Time { days: f64::from(stay), seconds_per_day: 1.5 },
             ToClient::Game(name, secret),
         ];
@@ -303,7 +307,8 @@ fn a_hostile_server_is_survived() {
         for visit in 0..visits {
             let (connection, mut send, _receive) = FalseServer::accept(&endpoint).await;
             if visit % 4 > 0 {
-                let plays = ToClient::Plays { player: Uuid::nil(), dimension: "../..".to_owned(), stay: 1 };
+                let plays =
+                    ToClient::Plays { player: Uuid::nil(), place: PLACE, dimension: "../..".to_owned(), stay: 1 };
                 write(&mut send, &plays).await.unwrap();
             }
             for _ in 0..60 {
@@ -313,8 +318,10 @@ fn a_hostile_server_is_survived() {
                     1 => write(&mut send, &ToClient::Game("nothing::Known".to_owned(), bytes)).await,
                     2 => {
                         let (stay, dimension) = (random.below(3), format!("{:?}", &bytes[..bytes.len().min(5)]));
-                        write(&mut send, &ToClient::Plays { player: Uuid::from_u128(stay.into()), dimension, stay })
-                            .await
+                        let place =
+                            [PLACE, BlockPos::new(i64::MIN, 0, i64::MAX), BlockPos::new(0, i64::MAX, 0)][stay as usize];
+                        let player = Uuid::from_u128(stay.into());
+                        write(&mut send, &ToClient::Plays { player, place, dimension, stay }).await
                     }
                     3 | 4 => {
                         let _ = connection.send_datagram(
@@ -360,7 +367,7 @@ fn a_stalled_client_lets_the_server_wait() {
     let endpoint = server.endpoint.clone();
     let task = server.threads.spawn(async move {
         let (connection, mut send, _receive) = FalseServer::accept(&endpoint).await;
-        let plays = ToClient::Plays { player: Uuid::nil(), dimension: "overworld".to_owned(), stay: 1 };
+        let plays = ToClient::Plays { player: Uuid::nil(), place: PLACE, dimension: "overworld".to_owned(), stay: 1 };
         write(&mut send, &plays).await.unwrap();
         let mut stream = connection.open_uni().await.unwrap();
         write_bytes(&mut stream, &1_u32.to_le_bytes()).await.unwrap();

@@ -9,6 +9,7 @@
 //!
 //! On a stream, a message begins with its length as four bytes, the lowest first.
 
+use bevy_terrane::prelude::BlockPos;
 use quinn::{Connection, ReadExactError, RecvStream, SendStream, WriteError};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 /// The number of this protocol. It changes with any of the messages here.
-pub(crate) const PROTOCOL: u16 = 2;
+pub(crate) const PROTOCOL: u16 = 3;
 /// All versions offer this in the handshake.
 pub(crate) const ALPN: &[u8] = b"terrane";
 /// The longest message of the control stream.
@@ -49,8 +50,8 @@ pub(crate) enum ToClient {
     Refused(String),
     /// The player is on the server at this address.
     Elsewhere(String),
-    /// The client's player is in the world. Its stay in this dimension has this number.
-    Plays { player: Uuid, dimension: String, stay: u32 },
+    /// The client's player is in the world, at this place. Its stay in this dimension has this number.
+    Plays { player: Uuid, place: BlockPos, dimension: String, stay: u32 },
     /// The time of day in the dimension: days, and seconds of a day.
     Time { days: f64, seconds_per_day: f64 },
     /// A message of the game: its type path, and its fields.

@@ -4,7 +4,7 @@ use bevy::prelude::*;
 use bevy_terrane::plugin::{SaveSettings, ThreadSettings};
 use bevy_terrane::prelude::*;
 use bevy_terrane::storage::{MemoryStore, StorageConfig};
-use bevy_terrane::view::{ChunkSyncClient, MirrorIndex, PlayerLoggedIn};
+use bevy_terrane::view::{ChunkSyncClient, MirrorIndex, PlayerLoggedIn, PublishedColumns};
 use serde::{Deserialize, Serialize};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -401,6 +401,52 @@ fn clients_come_back_after_a_restart_of_the_server() {
         apps[1].world_mut().get_mut::<Intent>(own).unwrap().walk(1.0, 0.0);
         distance(place(apps[2], ids[0]), before) > 3.0
     });
+}
+
+/// Promise, company: A client never asks for other ground than that around its player: not at first, and not after its player has gone far
+/// away, or to another dimension.
+#[test]
+fn clients_ask_for_the_ground_around_their_players_only() {
+    let far = BlockPos::new(8 + 4_000, 1, 8);
+    let mut server = in_memory(|plugin| plugin.first_place.1 = far);
+    server.world_mut().spawn(Dimension::new("caves", Flat::new()));
+    let [overworld, caves] = ["overworld", "caves"].map(|name| server.dimension_id(name));
+    // There is ground to send around the origin and around the place of new players, in both dimensions.
+    for (dimension, place) in [(overworld, PLACE), (caves, PLACE), (caves, far)] {
+        let viewer = Viewer::in_dimension(dimension).with_radius(4);
+        server.world_mut().spawn((viewer, Position::new(dimension, place)));
+    }
+    let is_there =
+        |app: &App, dimension, place| bevy_terrane::testing::block_at(app.world(), dimension, place).is_some();
+    until(&mut [&mut server], "the ground is there", |apps| {
+        [(overworld, PLACE), (caves, PLACE), (caves, far)].iter().all(|(of, place)| is_there(apps[0], *of, *place))
+    });
+    let mut ann = join(&server, "Ann");
+    let arrive = |server: &mut App, ann: &mut App, at: BlockPos, stay: usize| {
+        until(&mut [server, ann], "the ground around Ann is there", |apps| {
+            let (entity, _) = connection(apps[1]);
+            let client = apps[1].world();
+            let Some(view) = client.get::<ChunkSyncClient>(entity) else { return false };
+            let stays = news(apps[1]).iter().filter(|news| matches!(news, ConnectionNews::Plays { .. })).count();
+            if stays == stay {
+                // The client asks for what is around its position.
+                let is_near = |x: i64| (x - at.x).abs() < 100;
+                let position = client.get::<Position>(entity).unwrap();
+                assert!(is_near(position.block.x) && position.dimension == view.dimension(), "{position:?}, not {at}");
+                let columns = client.resource::<PublishedColumns>().iter();
+                let columns = columns.filter(|(dimension, _)| *dimension == view.dimension());
+                columns.for_each(|(_, column)| assert!(is_near(column.pos().x * 16), "{}", column.pos()));
+            }
+            stays == stay && view.is_complete()
+        });
+    };
+    arrive(&mut server, &mut ann, far, 1);
+    let id = plays(&ann).unwrap().0;
+    for (stay, (dimension, place)) in [(2, (caves, PLACE)), (3, (overworld, far)), (4, (caves, far.offset(2, 0, 0)))] {
+        let go = move |mut player: EntityWorldMut| _ = player.insert(Position::new(dimension, place));
+        server.world_mut().commands().run_on_region_entity(id, 0, go, |_, reason| panic!("{reason}"));
+        arrive(&mut server, &mut ann, place, stay);
+    }
 }
 
 /// Promise, company: A client follows its player from server to server of a shared world, and others there see it.

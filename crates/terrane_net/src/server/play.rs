@@ -194,7 +194,9 @@ fn meet(
     for (entity, mut client, peer) in &mut clients {
         let Some(player) = client.player else { continue };
         let Some(viewer) = mirrors.entity(player) else { continue };
-        let Ok(id) = places.get(viewer).map(|mirror| mirror.current.0.dimension) else { continue };
+        let Ok(Position { dimension: id, block: place, .. }) = places.get(viewer).map(|mirror| mirror.current.0) else {
+            continue;
+        };
         if peer.is_some_and(|peer| peer.dimension() == id) {
             continue;
         }
@@ -202,7 +204,7 @@ fn meet(
         let peer = ChunkSyncPeer::new(id).with_limits(settings.0.limits).with_viewer(viewer).with_actor(player);
         client.stay += 1;
         let stay = client.stay;
-        client.tell(ToClient::Plays { player, dimension: dimension.name().to_owned(), stay });
+        client.tell(ToClient::Plays { player, place, dimension: dimension.name().to_owned(), stay });
         client.order(ForClient::Stay(stay, peer.port().clone()));
         commands.entity(entity).insert(peer);
     }
