@@ -403,8 +403,7 @@ fn clients_come_back_after_a_restart_of_the_server() {
     });
 }
 
-/// Promise, company: A client never asks for other ground than that around its player: not at first, and not after its player has gone far
-/// away, or to another dimension.
+/// Promise, company: A client asks for the ground around its player only, when it logs in and in each other dimension.
 #[test]
 fn clients_ask_for_the_ground_around_their_players_only() {
     let far = BlockPos::new(8 + 4_000, 1, 8);
